@@ -1,0 +1,290 @@
+/* What a backend computes. One struct of arguments an op; layers are written on these once, and each
+ * backend supplies the functions.
+ *
+ * Contracts that hold for every op:
+ * - All pointers are device memory of the backend. The struct of arguments itself is read before the
+ *   op returns.
+ * - An op puts its work on the stream and returns; the status tells of launch errors only.
+ * - `rows` points to the count of valid rows in device memory (NULL: all rows are valid). Rows at or
+ *   behind it are neither read nor written, so their contents never matter.
+ * - Matrices are row-major with a stride; they may not overlap unless the op says so.
+ * - Gradients of parameters accumulate (+=). Gradients of activations overwrite, unless `accumulate`.
+ * - Reductions are deterministic: the same input gives the same bits on any number of threads.
+ * - Element types are F32 unless the comment says otherwise; an op that lacks the type of a matrix
+ *   answers TDM_E_UNSUPPORTED. */
+#ifndef TDM_CORE_OPS_H
+#define TDM_CORE_OPS_H
+
+#include "core/backend.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+
+typedef struct tdm_matrix {
+    void *data;
+    int64_t rows;
+    int64_t columns;
+    int64_t stride; /* elements from one row to the next */
+    tdm_dtype dtype;
+} tdm_matrix;
+
+/* Every scalar of a step, in device memory, so that a step can be recorded once and replayed. */
+typedef struct tdm_step_scalars {
+    /* written by the host before the step */
+    int64_t step; /* 1 for the first update */
+    int64_t epoch;
+    double dense_learning_rate;
+    double sparse_learning_rate;
+    double clip_norm;  /* 0: no clipping */
+    double loss_scale; /* gradients come out multiplied by it */
+    /* written by the step */
+    double weight_sum;           /* of the global batch */
+    double loss_sum;             /* weighted, not divided */
+    double gradient_sum_squares; /* of all gradients, loss_scale included */
+    double gradient_norm;        /* unscaled, before clipping */
+    double gradient_scale;       /* what updates multiply gradients by: unscaling and clipping */
+    int64_t found_inf;           /* 1: a gradient is not finite, updates leave everything as it is */
+} tdm_step_scalars;
+
+typedef enum tdm_activation { TDM_ACTIVATION_NONE = 0, TDM_ACTIVATION_RELU = 1 } tdm_activation;
+
+/* c = activation(op(a) · op(b) + bias), or c += op(a) · op(b).
+ * op(a) is [m, k], op(b) [k, n], c [m, n]; a is stored as [k, m] where trans_a, b as [n, k] where
+ * trans_b. `rows` counts rows of the batch: rows of a and c where a is not transposed (m), rows of a
+ * and b where it is (k). bias [n] may be NULL and, like the activation, needs accumulate false. */
+typedef struct tdm_gemm_args {
+    tdm_matrix a, b, c;
+    bool trans_a, trans_b;
+    bool accumulate;
+    const float *bias;
+    tdm_activation activation;
+    const int64_t *rows;
+} tdm_gemm_args;
+
+/* y = x, or y += x. */
+typedef struct tdm_add_args {
+    tdm_matrix x, y;
+    bool accumulate;
+    const int64_t *rows;
+} tdm_add_args;
+
+/* sums[j] += Σ_r x[r, j]. */
+typedef struct tdm_column_sum_args {
+    tdm_matrix x;
+    float *sums;
+    const int64_t *rows;
+} tdm_column_sum_args;
+
+/* dx = dy where y > 0, else 0; and bias_gradient[j] += Σ_r dx[r, j] unless NULL. dx may be dy. */
+typedef struct tdm_relu_bwd_args {
+    tdm_matrix y, dy, dx;
+    float *bias_gradient;
+    const int64_t *rows;
+} tdm_relu_bwd_args;
+
+/* y = x · keep / (1 - rate), keep drawn for (sample of the row, epoch, column). The same call on the
+ * gradient is the backward. y may be x. */
+typedef struct tdm_dropout_args {
+    tdm_matrix x, y;
+    float rate; /* [0, 1) */
+    tdm_philox_key key;
+    const uint64_t *samples; /* [rows] */
+    const tdm_step_scalars *scalars;
+    const int64_t *rows;
+} tdm_dropout_args;
+
+/* One field of an embedding. Its values of a batch lie at `values` in every list of values. */
+typedef struct tdm_embedding_field {
+    int64_t table;      /* elements from `tables` to this field's table [table_rows, dim] */
+    int64_t table_rows; /* ids are below it; row 0 is zero and never trained */
+    int64_t values;
+    int64_t gradients; /* elements from `gradients` to this field's rows, room for [values, dim] */
+    int64_t offsets;   /* elements from `offsets` to this field's [batch + 1]; -1: one value a row */
+    int32_t dim;
+    int32_t column; /* of the output where its vector begins */
+    int32_t index;  /* of the field in the lists that have one entry a field */
+    bool mean;      /* a bag is averaged over its values (weights included), else summed */
+} tdm_embedding_field;
+
+/* out[r, column ..] = pooled vector of each field; with sum_fields all fields have one dim and column
+ * 0, and out[r] is the sum over fields. An empty bag gives zeros. */
+typedef struct tdm_embedding_fwd_args {
+    const tdm_embedding_field *fields; /* host memory that outlives the step */
+    int field_count;
+    bool sum_fields;
+    const float *tables;
+    const uint32_t *ids;
+    const int32_t *offsets;     /* NULL where no field is a bag */
+    const float *value_weights; /* NULL: all 1 */
+    tdm_matrix out;
+    const int64_t *rows;
+} tdm_embedding_fwd_args;
+
+/* The distinct ids of a batch, field by field, made by the CPU with the batch. Id 0 is left out. */
+typedef struct tdm_distinct_ids {
+    const int32_t *counts;    /* [fields] */
+    const uint32_t *ids;      /* at `values`: the distinct ids in order of first use */
+    const int32_t *starts;    /* at `values` + index: counts + 1 entries into the field's positions */
+    const int32_t *positions; /* at `values`: value numbers within the field, grouped by id, rising */
+} tdm_distinct_ids;
+
+/* gradients[u] = Σ over the values with distinct id u of the (weighted) output gradient. */
+typedef struct tdm_embedding_bwd_args {
+    const tdm_embedding_field *fields;
+    int field_count;
+    tdm_distinct_ids distinct;
+    const int32_t *offsets;
+    const float *value_weights;
+    tdm_matrix dout;
+    float *gradients;
+} tdm_embedding_bwd_args;
+
+/* out[r] = ½ Σ_d ((Σ_f e[r,f,d])² − Σ_f e[r,f,d]²): the pairwise part of a factorization machine
+ * (Rendle, 2010) over e [rows, fields · dim]. sums [rows, dim] is saved for the backward. */
+typedef struct tdm_fm_fwd_args {
+    tdm_matrix embeddings;
+    int64_t fields;
+    tdm_matrix out;  /* [rows, 1] */
+    tdm_matrix sums; /* [rows, dim] */
+    const int64_t *rows;
+} tdm_fm_fwd_args;
+
+/* d_embeddings[r,f,d] (+)= dout[r] · (sums[r,d] − e[r,f,d]). */
+typedef struct tdm_fm_bwd_args {
+    tdm_matrix embeddings, sums, dout, d_embeddings;
+    int64_t fields;
+    bool accumulate;
+    const int64_t *rows;
+} tdm_fm_bwd_args;
+
+/* y = x0 ∘ u + x: a cross of DCN-v2 (Wang et al., 2021), u = W x + b made by gemm. */
+typedef struct tdm_cross_fwd_args {
+    tdm_matrix x0, x, u, y;
+    const int64_t *rows;
+} tdm_cross_fwd_args;
+
+/* du = dy ∘ x0; dx0 (+)= dy ∘ u; and dx (+)= dy unless dx.data is NULL. */
+typedef struct tdm_cross_bwd_args {
+    tdm_matrix x0, u, dy, du, dx0, dx;
+    bool accumulate_dx0, accumulate_dx;
+    const int64_t *rows;
+} tdm_cross_bwd_args;
+
+/* scalars->weight_sum = Σ_r weights[r]. */
+typedef struct tdm_weight_sum_args {
+    const float *weights;
+    int64_t batch;
+    const int64_t *rows;
+    tdm_step_scalars *scalars;
+} tdm_weight_sum_args;
+
+/* Binary cross-entropy from logits, in nats: l = max(z, 0) − z y + log(1 + e^−|z|).
+ * scalars->loss_sum = Σ w l; probabilities = σ(z) unless NULL; unless NULL,
+ * dlogits = loss_scale · w (σ(z) − y) / weight_sum, 0 where weight_sum is 0. */
+typedef struct tdm_bce_args {
+    tdm_matrix logits; /* [batch, 1] */
+    const float *labels;
+    const float *weights;
+    float *probabilities;
+    tdm_matrix dlogits; /* data NULL: none */
+    tdm_step_scalars *scalars;
+    const int64_t *rows;
+} tdm_bce_args;
+
+/* scalars->gradient_sum_squares += Σ x². */
+typedef struct tdm_dense_norm_args {
+    const float *x;
+    int64_t count;
+    tdm_step_scalars *scalars;
+} tdm_dense_norm_args;
+
+/* The same over the distinct rows of an embedding's gradients. */
+typedef struct tdm_sparse_norm_args {
+    const tdm_embedding_field *fields;
+    int field_count;
+    tdm_distinct_ids distinct;
+    const float *gradients;
+    tdm_step_scalars *scalars;
+} tdm_sparse_norm_args;
+
+/* From gradient_sum_squares: gradient_norm, found_inf and gradient_scale = 1 / loss_scale times
+ * min(1, clip_norm / gradient_norm). */
+typedef struct tdm_prepare_update_args {
+    tdm_step_scalars *scalars;
+} tdm_prepare_update_args;
+
+typedef enum tdm_update_type {
+    TDM_UPDATE_SGD = 0,
+    TDM_UPDATE_ADAGRAD = 1,
+    TDM_UPDATE_ADAM = 2,
+    TDM_UPDATE_ADAMW = 3,
+} tdm_update_type;
+
+/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate, t step:
+ *   sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m
+ *   adagrad  a += g², w −= lr · g / (√a + eps)                         (Duchi et al., 2011)
+ *   adam     m = β1 m + (1 − β1) g, v = β2 v + (1 − β2) g²,
+ *            w −= lr · (m / (1 − β1^t)) / (√(v / (1 − β2^t)) + eps)      (Kingma and Ba, 2015)
+ *   adamw    w −= lr · l2 · w, then adam                               (Loshchilov and Hutter, 2019)
+ * moment1 is m or a, moment2 is v; those that a rule does not use are NULL. found_inf: no change. */
+typedef struct tdm_update_rule {
+    tdm_update_type type;
+    float momentum; /* sgd */
+    float beta1, beta2, eps;
+    float l2;
+} tdm_update_rule;
+
+typedef struct tdm_dense_update_args {
+    tdm_update_rule rule;
+    const tdm_step_scalars *scalars; /* dense_learning_rate */
+    float *values;
+    const float *gradients;
+    float *moment1, *moment2;
+    int64_t count;
+} tdm_dense_update_args;
+
+/* Touches the distinct rows only: rows that a batch does not use keep values and moments (lazy), and
+ * t is the global step. */
+typedef struct tdm_sparse_update_args {
+    tdm_update_rule rule;
+    const tdm_step_scalars *scalars; /* sparse_learning_rate */
+    const tdm_embedding_field *fields;
+    int field_count;
+    tdm_distinct_ids distinct;
+    float *tables; /* moments have the same layout */
+    float *moment1, *moment2;
+    const float *gradients;
+} tdm_sparse_update_args;
+
+/* name, kind. REQUIRED: NULL is an error found while planning. FUSED: where NULL, the layer uses the
+ * parts. */
+#define TDM_OPS_LIST(X)                                                                            \
+    X(gemm, REQUIRED)                                                                              \
+    X(add, REQUIRED)                                                                               \
+    X(column_sum, REQUIRED)                                                                        \
+    X(relu_bwd, REQUIRED)                                                                          \
+    X(dropout, REQUIRED)                                                                           \
+    X(embedding_fwd, REQUIRED)                                                                     \
+    X(embedding_bwd, REQUIRED)                                                                     \
+    X(fm_fwd, REQUIRED)                                                                            \
+    X(fm_bwd, REQUIRED)                                                                            \
+    X(cross_fwd, REQUIRED)                                                                         \
+    X(cross_bwd, REQUIRED)                                                                         \
+    X(weight_sum, REQUIRED)                                                                        \
+    X(bce, REQUIRED)                                                                               \
+    X(dense_norm, REQUIRED)                                                                        \
+    X(sparse_norm, REQUIRED)                                                                       \
+    X(prepare_update, REQUIRED)                                                                    \
+    X(dense_update, REQUIRED)                                                                      \
+    X(sparse_update, REQUIRED)
+
+struct tdm_ops {
+#define TDM_OPS_SLOT(name, kind)                                                                   \
+    tdm_status (*name)(tdm_backend *backend, const tdm_##name##_args *args, tdm_stream *stream);
+    TDM_OPS_LIST(TDM_OPS_SLOT)
+#undef TDM_OPS_SLOT
+};
+
+/* TDM_E_UNSUPPORTED naming the first required op that the backend lacks. */
+TDM_MUST_CHECK tdm_status tdm_ops_check(const tdm_backend *backend);
+
+#endif
