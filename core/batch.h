@@ -43,7 +43,8 @@ int tdm_batch_layout_find(const tdm_batch_layout *layout, const char *name);
 /* Where the rows behind a batch begin: all that a restart needs to go on with the next batch. */
 typedef struct tdm_lane_position {
     int64_t window;
-    int64_t row; /* within the window's permuted rows */
+    int64_t row;   /* within the window's permuted rows */
+    int64_t bytes; /* stored bytes of the windows before it */
 } tdm_lane_position;
 
 typedef struct tdm_position {
@@ -57,6 +58,7 @@ typedef struct tdm_batch {
     unsigned char *data; /* layout->bytes */
     int64_t rows;        /* valid ones */
     tdm_position after;  /* the position behind this batch */
+    double share;        /* of the epoch's stored bytes, consumed behind this batch */
 } tdm_batch;
 
 static inline void *tdm_batch_data(const tdm_batch *batch, int tensor)

@@ -1,0 +1,46 @@
+#include "core/featurizer.h"
+
+#include "core/memory.h"
+
+tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out, size_t rows)
+{
+    if (rows > out->capacity) {
+        size_t capacity = out->capacity;
+        for (int i = 0; i < layout->count; i++) {
+            const tdm_column *column = &layout->columns[i];
+            capacity = out->capacity;
+            TDM_TRY(tdm_grow(&out->columns[i], &capacity, rows,
+                             (size_t)column->width * tdm_dtype_size(column->dtype)));
+        }
+        /* The same for all: tdm_grow decides by items, the smallest width may get more. */
+        out->capacity = rows > out->capacity * 2 ? rows : out->capacity * 2;
+    }
+    return tdm_grow(&out->row_records, &out->row_records_capacity, rows, sizeof *out->row_records);
+}
+
+void tdm_bad_records_free(tdm_bad_record *records, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        tdm_free(records[i].reason);
+        tdm_free(records[i].text);
+    }
+}
+
+void tdm_extract_clear(tdm_extract *extract)
+{
+    tdm_bad_records_free(extract->bad, extract->bad_count);
+    extract->bad_count = 0;
+    extract->rows = 0;
+    extract->records = 0;
+    extract->lines = 0;
+}
+
+void tdm_extract_deinit(tdm_extract *extract)
+{
+    tdm_extract_clear(extract);
+    for (int i = 0; i < TDM_MAX_COLUMNS; i++)
+        tdm_free(extract->columns[i]);
+    tdm_free(extract->row_records);
+    tdm_free(extract->bad);
+    *extract = (tdm_extract){0};
+}

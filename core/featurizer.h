@@ -1,0 +1,117 @@
+/* A featurizer: what a family of tasks makes of records. The pipeline reads, orders and batches; it
+ * knows no more of features or text than this table.
+ *
+ *   records --extract--> columns of a block (no seed, no epoch: what the cache keeps)
+ *   blocks of a window --open_window--> rows of the window, in this epoch's order
+ *   rows --assemble--> a batch --finish--> what saves the device time (distinct ids) */
+#ifndef TDM_CORE_FEATURIZER_H
+#define TDM_CORE_FEATURIZER_H
+
+#include "core/batch.h"
+#include "tandem/plugin.h"
+
+#define TDM_MAX_COLUMNS 8
+
+typedef struct tdm_column {
+    const char *name;
+    tdm_dtype dtype;
+    int32_t width; /* elements a row */
+} tdm_column;
+
+typedef struct tdm_columns_layout {
+    int count;
+    tdm_column columns[TDM_MAX_COLUMNS];
+} tdm_columns_layout;
+
+/* A record that could not be used. */
+typedef struct tdm_bad_record {
+    int64_t line;   /* within the block, from 0 */
+    int64_t record; /* within the block, from 0, counting bad ones */
+    int32_t column; /* -1: the whole record */
+    char *reason;
+    char *text; /* the record as it stood, at most TDM_BAD_RECORD_BYTES of it */
+    size_t text_bytes;
+} tdm_bad_record;
+
+#define TDM_BAD_RECORD_BYTES 65536
+
+/* What was extracted from one block of input. Buffers are kept and reused from block to block. */
+typedef struct tdm_extract {
+    int64_t block; /* its number in the unpermuted list */
+    int32_t file;
+    int64_t stored_bytes; /* of the input that it stands for */
+    int64_t first_line;   /* of the file, from 0; -1 where it is not known yet */
+    int64_t lines;
+    int64_t records; /* good and bad */
+    int64_t rows;
+    size_t capacity;                /* rows that the columns have room for */
+    void *columns[TDM_MAX_COLUMNS]; /* [rows, width] each */
+    uint32_t *row_records;          /* [rows]: the record that row r was made of */
+    size_t row_records_capacity;
+    tdm_bad_record *bad;
+    size_t bad_count;
+    size_t bad_capacity;
+} tdm_extract;
+
+/* Consecutive blocks of a lane, whose rows are mixed. */
+typedef struct tdm_window {
+    int64_t epoch;
+    int64_t number; /* within the lane and epoch */
+    int block_count;
+    tdm_extract **blocks;
+    int64_t rows;    /* set by open_window */
+    uint32_t *order; /* made by open_window: what row r of the window is */
+    size_t order_capacity;
+} tdm_window;
+
+typedef struct tdm_featurizer tdm_featurizer;
+
+/* All functions may be called from many threads at once. */
+typedef struct tdm_featurizer_type {
+    const char *name;
+
+    /* Appends one row for each of the records that it accepts to out's columns (which have room for
+     * records->count more) and returns how many through *rows; row_records[i] gets the index within
+     * `records` of row i. Refused ones are told to `reject`, in any order. */
+    tdm_status (*extract)(const tdm_featurizer *featurizer, const tdm_records *records,
+                          tdm_extract *out, uint32_t *row_records, int64_t *rows,
+                          void (*reject)(void *context, int64_t record, int32_t column,
+                                         const char *reason),
+                          void *context);
+
+    /* Sets window->rows and window->order. `shuffle` false keeps the order of the input. */
+    tdm_status (*open_window)(const tdm_featurizer *featurizer, uint64_t seed, bool shuffle,
+                              tdm_window *window);
+
+    /* Writes rows [first, first + count) of the window to rows [at, at + count) of the batch. */
+    void (*assemble)(const tdm_featurizer *featurizer, const tdm_window *window, int64_t first,
+                     int64_t count, tdm_batch *batch, int64_t at);
+
+    /* Work on a batch whose rows are all there, in finish_parts independent parts. */
+    int finish_parts;
+    void (*finish)(const tdm_featurizer *featurizer, tdm_batch *batch, int part);
+
+    /* NULL is allowed. */
+    void (*destroy)(tdm_featurizer *featurizer);
+} tdm_featurizer_type;
+
+/* The first member of every featurizer's own struct. */
+struct tdm_featurizer {
+    const tdm_featurizer_type *type;
+    tdm_columns_layout columns;
+    tdm_batch_layout batch;
+    uint64_t spec_hash; /* of all that extract depends on: part of the key of a cache */
+};
+
+/* Makes room in out's columns for `rows` rows. */
+TDM_MUST_CHECK tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out,
+                                              size_t rows);
+/* Forgets rows and bad records, keeps the buffers. */
+void tdm_extract_clear(tdm_extract *extract);
+void tdm_extract_deinit(tdm_extract *extract);
+void tdm_bad_records_free(tdm_bad_record *records, size_t count);
+
+/* window->order packs the block within the window above the row within the block. */
+#define TDM_ORDER_ROW_BITS 22
+
+#endif
