@@ -1,7 +1,8 @@
 /* A device: its memory, its streams of work, and the ops it runs (ops.h).
  *
  * Work put on a stream runs in order. Its results may be read only after stream_sync or after an
- * event recorded behind it; the CPU backend has a mode for tests that puts every op off until then. */
+ * event recorded behind it; the CPU backend has a mode for tests that puts every op off until then.
+ */
 #ifndef TDM_CORE_BACKEND_H
 #define TDM_CORE_BACKEND_H
 
@@ -65,7 +66,8 @@ struct tdm_backend {
 };
 
 /* The create functions of the backends. Each lives in its own folder; a build without the folder
- * links its stub, which answers TDM_E_UNSUPPORTED. `pool` is borrowed and must outlive the backend. */
+ * links its stub, which answers TDM_E_UNSUPPORTED. `pool` is borrowed and must outlive the backend.
+ */
 TDM_MUST_CHECK tdm_status tdm_cpu_create(tdm_pool *pool, tdm_backend **out);
 TDM_MUST_CHECK tdm_status tdm_gpu_create(tdm_pool *pool, int device, tdm_backend **out);
 

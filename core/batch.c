@@ -19,8 +19,8 @@ int tdm_batch_layout_add(tdm_batch_layout *layout, const char *name, tdm_dtype d
 {
     assert(layout->count < TDM_BATCH_MAX_TENSORS);
     size_t bytes = (size_t)tdm_shape_elements(&shape) * tdm_dtype_size(dtype);
-    layout->tensors[layout->count] = (tdm_batch_tensor){
-        .name = name, .dtype = dtype, .shape = shape, .offset = layout->bytes};
+    layout->tensors[layout->count] =
+        (tdm_batch_tensor){.name = name, .dtype = dtype, .shape = shape, .offset = layout->bytes};
     layout->bytes += (bytes + TDM_ALIGNMENT - 1) / TDM_ALIGNMENT * TDM_ALIGNMENT;
     return layout->count++;
 }

@@ -1,5 +1,5 @@
-/* A batch: a set of tensors of fixed maximum shapes in one piece of memory, so that one copy moves it
- * to a device. Its first `rows` rows are valid; ops never look at the rest. */
+/* A batch: a set of tensors of fixed maximum shapes in one piece of memory, so that one copy moves
+ * it to a device. Its first `rows` rows are valid; ops never look at the rest. */
 #ifndef TDM_CORE_BATCH_H
 #define TDM_CORE_BATCH_H
 

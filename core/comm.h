@@ -1,5 +1,6 @@
 /* Ranks that train together. One process alone is a communicator of size 1, whose collectives do
- * nothing; mpi/ supplies more. All calls are collective: every rank makes them in the same order. */
+ * nothing; mpi/ supplies more. All calls are collective: every rank makes them in the same order.
+ */
 #ifndef TDM_CORE_COMM_H
 #define TDM_CORE_COMM_H
 

@@ -1,8 +1,8 @@
 /* Recipes: YAML files bound to C structs by tables.
  *
- * A module describes its section of a recipe with a schema, one line a key. From that one table come
- * reading, defaults, range checks, errors with file:line and a did-you-mean, the resolved recipe, and
- * the reference that `tandem help recipe` prints. */
+ * A module describes its section of a recipe with a schema, one line a key. From that one table
+ * come reading, defaults, range checks, errors with file:line and a did-you-mean, the resolved
+ * recipe, and the reference that `tandem help recipe` prints. */
 #ifndef TDM_CORE_CONFIG_H
 #define TDM_CORE_CONFIG_H
 
@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-/* ---- the tree ---------------------------------------------------------------------------------- */
+/* ---- the tree ----------------------------------------------------------------------------------
+ */
 
 typedef struct tdm_config tdm_config;           /* a loaded recipe; owns its nodes */
 typedef struct tdm_config_node tdm_config_node; /* borrowed from it */
@@ -46,20 +47,21 @@ const tdm_config_node *tdm_config_item(const tdm_config_node *node, int64_t inde
 /* TDM_E_CONFIG with "file:line: key.path: " (or "command line: key.path: ") before the message. */
 tdm_status tdm_config_fail(const tdm_config_node *node, const char *format, ...) TDM_PRINTF(2, 3);
 
-/* ---- schemas ----------------------------------------------------------------------------------- */
+/* ---- schemas -----------------------------------------------------------------------------------
+ */
 
 typedef enum tdm_config_type {
-    TDM_CONFIG_BOOL,        /* bool: true or false */
-    TDM_CONFIG_INT,         /* int64_t in [min, max]; 10_000 and 4k are not numbers */
-    TDM_CONFIG_FLOAT,       /* double in [min, max], finite */
-    TDM_CONFIG_STRING,      /* char *; NULL where the default is "~" */
-    TDM_CONFIG_CHOICE,      /* int: the index in `choices` */
-    TDM_CONFIG_SHARE,       /* tdm_share: "0.1%" or a count */
-    TDM_CONFIG_STRINGS,     /* tdm_strings: a sequence, or one string */
-    TDM_CONFIG_INTS,        /* tdm_ints: a sequence, or one number, each in [min, max] */
-    TDM_CONFIG_SECTION,     /* a struct of its own, described by `section` */
-    TDM_CONFIG_SECTIONS,    /* tdm_sections: a sequence of such structs */
-    TDM_CONFIG_NODE,        /* const tdm_config_node *: bound by the module itself; NULL where absent */
+    TDM_CONFIG_BOOL,     /* bool: true or false */
+    TDM_CONFIG_INT,      /* int64_t in [min, max]; 10_000 and 4k are not numbers */
+    TDM_CONFIG_FLOAT,    /* double in [min, max], finite */
+    TDM_CONFIG_STRING,   /* char *; NULL where the default is "~" */
+    TDM_CONFIG_CHOICE,   /* int: the index in `choices` */
+    TDM_CONFIG_SHARE,    /* tdm_share: "0.1%" or a count */
+    TDM_CONFIG_STRINGS,  /* tdm_strings: a sequence, or one string */
+    TDM_CONFIG_INTS,     /* tdm_ints: a sequence, or one number, each in [min, max] */
+    TDM_CONFIG_SECTION,  /* a struct of its own, described by `section` */
+    TDM_CONFIG_SECTIONS, /* tdm_sections: a sequence of such structs */
+    TDM_CONFIG_NODE, /* const tdm_config_node *: bound by the module itself; NULL where absent */
 } tdm_config_type;
 
 typedef struct tdm_share {
@@ -101,16 +103,17 @@ struct tdm_config_schema {
     int count;
 };
 
-/* Fills the struct `out` (schema->size bytes) from a mapping; NULL stands for an empty one. Keys that
- * the schema lacks are errors with a did-you-mean and the list of keys. A section that is absent is
- * filled with its defaults. On failure nothing is left to free. */
+/* Fills the struct `out` (schema->size bytes) from a mapping; NULL stands for an empty one. Keys
+ * that the schema lacks are errors with a did-you-mean and the list of keys. A section that is
+ * absent is filled with its defaults. On failure nothing is left to free. */
 TDM_MUST_CHECK tdm_status tdm_config_bind(const tdm_config_node *node,
                                           const tdm_config_schema *schema, void *out);
 
 /* Frees what bind allocated inside the struct and sets it to zero. */
 void tdm_config_unbind(const tdm_config_schema *schema, void *values);
 
-/* ---- the resolved recipe ----------------------------------------------------------------------- */
+/* ---- the resolved recipe -----------------------------------------------------------------------
+ */
 
 /* Text that grows; *text is zero-ended and freed with tdm_free(). */
 typedef struct tdm_text {
@@ -131,14 +134,15 @@ TDM_MUST_CHECK tdm_status tdm_config_emit(const tdm_config_schema *schema, const
 TDM_MUST_CHECK tdm_status tdm_config_describe(const tdm_config_schema *schema, const char *path,
                                               tdm_text *text);
 
-/* Calls differ(context, "key.path", text in a, text in b) for every leaf that is not the same in both
- * trees; a text is NULL where the leaf is absent, and a sequence is one leaf. */
+/* Calls differ(context, "key.path", text in a, text in b) for every leaf that is not the same in
+ * both trees; a text is NULL where the leaf is absent, and a sequence is one leaf. */
 TDM_MUST_CHECK tdm_status tdm_config_diff(const tdm_config_node *a, const tdm_config_node *b,
                                           tdm_status (*differ)(void *context, const char *key,
                                                                const char *in_a, const char *in_b),
                                           void *context);
 
-/* The candidate nearest to `word` by edit distance, or NULL where none is near enough to suggest. */
+/* The candidate nearest to `word` by edit distance, or NULL where none is near enough to suggest.
+ */
 const char *tdm_nearest(const char *word, const char *const *candidates, int count);
 
 #endif

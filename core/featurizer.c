@@ -5,15 +5,14 @@
 tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out, size_t rows)
 {
     if (rows > out->capacity) {
-        size_t capacity = out->capacity;
+        size_t wanted = rows > 2 * out->capacity ? rows : 2 * out->capacity;
         for (int i = 0; i < layout->count; i++) {
             const tdm_column *column = &layout->columns[i];
-            capacity = out->capacity;
-            TDM_TRY(tdm_grow(&out->columns[i], &capacity, rows,
+            size_t capacity = out->capacity;
+            TDM_TRY(tdm_grow(&out->columns[i], &capacity, wanted,
                              (size_t)column->width * tdm_dtype_size(column->dtype)));
         }
-        /* The same for all: tdm_grow decides by items, the smallest width may get more. */
-        out->capacity = rows > out->capacity * 2 ? rows : out->capacity * 2;
+        out->capacity = wanted;
     }
     return tdm_grow(&out->row_records, &out->row_records_capacity, rows, sizeof *out->row_records);
 }

@@ -10,6 +10,8 @@
 #include "core/batch.h"
 #include "tandem/plugin.h"
 
+#include <stdbool.h>
+
 #define TDM_MAX_COLUMNS 8
 
 typedef struct tdm_column {

@@ -6,8 +6,9 @@
 
 #include <stdbool.h>
 
-/* A file being written. Bytes go to "<path>.tmp"; commit syncs it, renames it to `path` and syncs the
- * folder; close without commit removes it. Bytes are buffered and hashed (XXH3-64) on the way. */
+/* A file being written. Bytes go to "<path>.tmp"; commit syncs it, renames it to `path` and syncs
+ * the folder; close without commit removes it. Bytes are buffered and hashed (XXH3-64) on the way.
+ */
 typedef struct tdm_file_writer tdm_file_writer;
 
 TDM_MUST_CHECK tdm_status tdm_file_writer_open(const char *path, tdm_file_writer **out);
@@ -24,8 +25,8 @@ void tdm_file_writer_close(tdm_file_writer *writer);
 /* Writes a small file whole: open, write, commit. */
 TDM_MUST_CHECK tdm_status tdm_file_put(const char *path, const void *data, size_t bytes);
 
-/* Reads a whole file of at most `limit` bytes; *data gets a zero byte behind its end and is freed with
- * tdm_free(). */
+/* Reads a whole file of at most `limit` bytes; *data gets a zero byte behind its end and is freed
+ * with tdm_free(). */
 TDM_MUST_CHECK tdm_status tdm_file_get(const char *path, size_t limit, char **data, size_t *bytes);
 
 /* XXH3-64 and length of a file's bytes. */
@@ -51,8 +52,9 @@ TDM_MUST_CHECK tdm_status tdm_path_join(const char *folder, const char *name, ch
 /* The text of errno `error` with advice for the common ones (disk full, no permission). */
 const char *tdm_io_error_text(int error);
 
-/* Tests only: called before every write, fsync, rename, mkdir and unlink that this module does, with
- * the call's name; non-zero makes the call fail with that errno. A test may also end the process. */
+/* Tests only: called before every write, fsync, rename, mkdir and unlink that this module does,
+ * with the call's name; non-zero makes the call fail with that errno. A test may also end the
+ * process. */
 void tdm_file_set_test_hook(int (*hook)(const char *call, const char *path));
 
 #endif

@@ -12,9 +12,9 @@
  * failure and for zero bytes. `out` is the address of a pointer of any type. */
 TDM_MUST_CHECK tdm_status tdm_alloc(size_t count, size_t size, void *out);
 
-/* Grows *pointer, which tdm_alloc or tdm_grow made or which is NULL, to hold at least `needed` items;
- * *capacity is updated. Capacity at least doubles, contents are kept, new items are not set. On
- * failure *pointer still holds what it held. The alignment is that of malloc. */
+/* Grows *pointer, which tdm_alloc or tdm_grow made or which is NULL, to hold at least `needed`
+ * items; *capacity is updated. Capacity at least doubles, contents are kept, new items are not set.
+ * On failure *pointer still holds what it held. The alignment is that of malloc. */
 TDM_MUST_CHECK tdm_status tdm_grow(void *pointer, size_t *capacity, size_t needed, size_t size);
 
 TDM_MUST_CHECK tdm_status tdm_strdup(const char *text, char **out);

@@ -1,14 +1,15 @@
-/* What a backend computes. One struct of arguments an op; layers are written on these once, and each
- * backend supplies the functions.
+/* What a backend computes. One struct of arguments an op; layers are written on these once, and
+ * each backend supplies the functions.
  *
  * Contracts that hold for every op:
- * - All pointers are device memory of the backend. The struct of arguments itself is read before the
- *   op returns.
+ * - All pointers are device memory of the backend. The struct of arguments itself is read before
+ * the op returns.
  * - An op puts its work on the stream and returns; the status tells of launch errors only.
- * - `rows` points to the count of valid rows in device memory (NULL: all rows are valid). Rows at or
- *   behind it are neither read nor written, so their contents never matter.
+ * - `rows` points to the count of valid rows in device memory (NULL: all rows are valid). Rows at
+ * or behind it are neither read nor written, so their contents never matter.
  * - Matrices are row-major with a stride; they may not overlap unless the op says so.
- * - Gradients of parameters accumulate (+=). Gradients of activations overwrite, unless `accumulate`.
+ * - Gradients of parameters accumulate (+=). Gradients of activations overwrite, unless
+ * `accumulate`.
  * - Reductions are deterministic: the same input gives the same bits on any number of threads.
  * - Element types are F32 unless the comment says otherwise; an op that lacks the type of a matrix
  *   answers TDM_E_UNSUPPORTED. */
@@ -42,15 +43,16 @@ typedef struct tdm_step_scalars {
     double gradient_sum_squares; /* of all gradients, loss_scale included */
     double gradient_norm;        /* unscaled, before clipping */
     double gradient_scale;       /* what updates multiply gradients by: unscaling and clipping */
-    int64_t found_inf;           /* 1: a gradient is not finite, updates leave everything as it is */
+    int64_t found_inf; /* 1: a gradient is not finite, updates leave everything as it is */
 } tdm_step_scalars;
 
 typedef enum tdm_activation { TDM_ACTIVATION_NONE = 0, TDM_ACTIVATION_RELU = 1 } tdm_activation;
 
 /* c = activation(op(a) · op(b) + bias), or c += op(a) · op(b).
  * op(a) is [m, k], op(b) [k, n], c [m, n]; a is stored as [k, m] where trans_a, b as [n, k] where
- * trans_b. `rows` counts rows of the batch: rows of a and c where a is not transposed (m), rows of a
- * and b where it is (k). bias [n] may be NULL and, like the activation, needs accumulate false. */
+ * trans_b. `rows` counts rows of the batch: rows of a and c where a is not transposed (m), rows of
+ * a and b where it is (k). bias [n] may be NULL and, like the activation, needs accumulate false.
+ */
 typedef struct tdm_gemm_args {
     tdm_matrix a, b, c;
     bool trans_a, trans_b;
@@ -81,8 +83,8 @@ typedef struct tdm_relu_bwd_args {
     const int64_t *rows;
 } tdm_relu_bwd_args;
 
-/* y = x · keep / (1 - rate), keep drawn for (sample of the row, epoch, column). The same call on the
- * gradient is the backward. y may be x. */
+/* y = x · keep / (1 - rate), keep drawn for (sample of the row, epoch, column). The same call on
+ * the gradient is the backward. y may be x. */
 typedef struct tdm_dropout_args {
     tdm_matrix x, y;
     float rate; /* [0, 1) */
@@ -98,15 +100,15 @@ typedef struct tdm_embedding_field {
     int64_t table_rows; /* ids are below it; row 0 is zero and never trained */
     int64_t values;
     int64_t gradients; /* elements from `gradients` to this field's rows, room for [values, dim] */
-    int64_t offsets;   /* elements from `offsets` to this field's [batch + 1]; -1: one value a row */
+    int64_t offsets; /* elements from `offsets` to this field's [batch + 1]; -1: one value a row */
     int32_t dim;
     int32_t column; /* of the output where its vector begins */
     int32_t index;  /* of the field in the lists that have one entry a field */
     bool mean;      /* a bag is averaged over its values (weights included), else summed */
 } tdm_embedding_field;
 
-/* out[r, column ..] = pooled vector of each field; with sum_fields all fields have one dim and column
- * 0, and out[r] is the sum over fields. An empty bag gives zeros. */
+/* out[r, column ..] = pooled vector of each field; with sum_fields all fields have one dim and
+ * column 0, and out[r] is the sum over fields. An empty bag gives zeros. */
 typedef struct tdm_embedding_fwd_args {
     const tdm_embedding_field *fields; /* host memory that outlives the step */
     int field_count;
@@ -121,10 +123,11 @@ typedef struct tdm_embedding_fwd_args {
 
 /* The distinct ids of a batch, field by field, made by the CPU with the batch. Id 0 is left out. */
 typedef struct tdm_distinct_ids {
-    const int32_t *counts;    /* [fields] */
-    const uint32_t *ids;      /* at `values`: the distinct ids in order of first use */
-    const int32_t *starts;    /* at `values` + index: counts + 1 entries into the field's positions */
-    const int32_t *positions; /* at `values`: value numbers within the field, grouped by id, rising */
+    const int32_t *counts; /* [fields] */
+    const uint32_t *ids;   /* at `values`: the distinct ids in order of first use */
+    const int32_t *starts; /* at `values` + index: counts + 1 entries into the field's positions */
+    const int32_t
+        *positions; /* at `values`: value numbers within the field, grouped by id, rising */
 } tdm_distinct_ids;
 
 /* gradients[u] = Σ over the values with distinct id u of the (weighted) output gradient. */
@@ -219,13 +222,13 @@ typedef enum tdm_update_type {
     TDM_UPDATE_ADAMW = 3,
 } tdm_update_type;
 
-/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate, t step:
- *   sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m
- *   adagrad  a += g², w −= lr · g / (√a + eps)                         (Duchi et al., 2011)
- *   adam     m = β1 m + (1 − β1) g, v = β2 v + (1 − β2) g²,
- *            w −= lr · (m / (1 − β1^t)) / (√(v / (1 − β2^t)) + eps)      (Kingma and Ba, 2015)
- *   adamw    w −= lr · l2 · w, then adam                               (Loshchilov and Hutter, 2019)
- * moment1 is m or a, moment2 is v; those that a rule does not use are NULL. found_inf: no change. */
+/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate, t
+ * step: sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m adagrad  a += g²,
+ * w −= lr · g / (√a + eps)                         (Duchi et al., 2011) adam     m = β1 m + (1 −
+ * β1) g, v = β2 v + (1 − β2) g², w −= lr · (m / (1 − β1^t)) / (√(v / (1 − β2^t)) + eps) (Kingma and
+ * Ba, 2015) adamw    w −= lr · l2 · w, then adam                               (Loshchilov and
+ * Hutter, 2019) moment1 is m or a, moment2 is v; those that a rule does not use are NULL.
+ * found_inf: no change. */
 typedef struct tdm_update_rule {
     tdm_update_type type;
     float momentum; /* sgd */
@@ -242,8 +245,8 @@ typedef struct tdm_dense_update_args {
     int64_t count;
 } tdm_dense_update_args;
 
-/* Touches the distinct rows only: rows that a batch does not use keep values and moments (lazy), and
- * t is the global step. */
+/* Touches the distinct rows only: rows that a batch does not use keep values and moments (lazy),
+ * and t is the global step. */
 typedef struct tdm_sparse_update_args {
     tdm_update_rule rule;
     const tdm_step_scalars *scalars; /* sparse_learning_rate */
@@ -255,8 +258,8 @@ typedef struct tdm_sparse_update_args {
     const float *gradients;
 } tdm_sparse_update_args;
 
-/* name, kind. REQUIRED: NULL is an error found while planning. FUSED: where NULL, the layer uses the
- * parts. */
+/* name, kind. REQUIRED: NULL is an error found while planning. FUSED: where NULL, the layer uses
+ * the parts. */
 #define TDM_OPS_LIST(X)                                                                            \
     X(gemm, REQUIRED)                                                                              \
     X(add, REQUIRED)                                                                               \
@@ -279,7 +282,7 @@ typedef struct tdm_sparse_update_args {
 
 struct tdm_ops {
 #define TDM_OPS_SLOT(name, kind)                                                                   \
-    tdm_status (*name)(tdm_backend *backend, const tdm_##name##_args *args, tdm_stream *stream);
+    tdm_status (*name)(tdm_backend * backend, const tdm_##name##_args *args, tdm_stream *stream);
     TDM_OPS_LIST(TDM_OPS_SLOT)
 #undef TDM_OPS_SLOT
 };

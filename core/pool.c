@@ -1,5 +1,5 @@
-/* A queue a priority under one lock. Tiles of tdm_pool_for are claimed from an atomic counter, so the
- * lock is taken a few times an op, not once a tile. Threads that find nothing spin for a few
+/* A queue a priority under one lock. Tiles of tdm_pool_for are claimed from an atomic counter, so
+ * the lock is taken a few times an op, not once a tile. Threads that find nothing spin for a few
  * microseconds first: the next op of a step usually follows at once. */
 #include "core/pool.h"
 
@@ -167,8 +167,10 @@ static tdm_status start_workers(tdm_pool *pool)
         int error = pthread_create(&pool->workers[index - 1], NULL, worker_main, start);
         if (error != 0) {
             tdm_free(start);
-            return tdm_fail(TDM_E_NOMEM, "thread %d of %d could not be started (error %d): lower "
-                            "train.threads", index + 1, pool->threads, error);
+            return tdm_fail(TDM_E_NOMEM,
+                            "thread %d of %d could not be started (error %d): lower "
+                            "train.threads",
+                            index + 1, pool->threads, error);
         }
         pool->started++;
     }

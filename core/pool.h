@@ -1,5 +1,6 @@
-/* The one thread pool. A pool of n threads is n - 1 workers and the thread that created it: that one
- * works too, whenever it waits. So a pool of 1 starts no thread, and results never depend on n. */
+/* The one thread pool. A pool of n threads is n - 1 workers and the thread that created it: that
+ * one works too, whenever it waits. So a pool of 1 starts no thread, and results never depend on n.
+ */
 #ifndef TDM_CORE_POOL_H
 #define TDM_CORE_POOL_H
 

@@ -28,8 +28,8 @@ typedef struct tdm_philox_words {
 
 static inline tdm_philox_key tdm_philox_make_key(uint64_t seed, tdm_purpose purpose, uint32_t layer)
 {
-    tdm_philox_key key = {{(uint32_t)(seed ^ (seed >> 32)),
-                           (uint32_t)purpose << 16 | (layer & 0xffffu)}};
+    tdm_philox_key key = {
+        {(uint32_t)(seed ^ (seed >> 32)), (uint32_t)purpose << 16 | (layer & 0xffffu)}};
     return key;
 }
 

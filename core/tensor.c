@@ -6,8 +6,9 @@ static const struct {
     const char *name;
     size_t size;
 } dtypes[] = {
-    [TDM_F32] = {"F32", 4}, [TDM_BF16] = {"BF16", 2}, [TDM_F16] = {"F16", 2}, [TDM_F64] = {"F64", 8},
-    [TDM_I32] = {"I32", 4}, [TDM_U32] = {"U32", 4},   [TDM_I64] = {"I64", 8}, [TDM_U64] = {"U64", 8},
+    [TDM_F32] = {"F32", 4}, [TDM_BF16] = {"BF16", 2}, [TDM_F16] = {"F16", 2},
+    [TDM_F64] = {"F64", 8}, [TDM_I32] = {"I32", 4},   [TDM_U32] = {"U32", 4},
+    [TDM_I64] = {"I64", 8}, [TDM_U64] = {"U64", 8},
 };
 
 size_t tdm_dtype_size(tdm_dtype dtype)

@@ -154,8 +154,10 @@ fail:
 
 static tdm_status truncated(const tdm_source *source, const char *format)
 {
-    return tdm_fail(TDM_E_DATA, "%s: the %s stream ends too early, after %lld stored bytes: the file "
-                    "is truncated", source->name, format, (long long)source->stored_read);
+    return tdm_fail(TDM_E_DATA,
+                    "%s: the %s stream ends too early, after %lld stored bytes: the file "
+                    "is truncated",
+                    source->name, format, (long long)source->stored_read);
 }
 
 /* Between members: skips zero padding, and ends quietly where nothing is left. */
@@ -211,11 +213,14 @@ static tdm_status read_zstd(tdm_source *source, unsigned char *buffer, size_t by
 {
     while (*got < bytes) {
         TDM_TRY(fill_input(source));
-        if (source->begin == source->end)
-            return source->member_open ? truncated(source, "Zstandard") : TDM_OK;
+        bool empty = source->begin == source->end;
+        if (empty && !source->member_open)
+            return TDM_OK;
         ZSTD_inBuffer in = {source->input, source->end, source->begin};
         ZSTD_outBuffer out = {buffer, bytes, *got};
         size_t code = ZSTD_decompressStream(source->zstd, &out, &in);
+        if (empty && out.pos == *got) /* nothing was left inside the decoder either */
+            return truncated(source, "Zstandard");
         source->begin = in.pos;
         *got = out.pos;
         TDM_FAIL_IF(ZSTD_isError(code), TDM_E_DATA,

@@ -1,5 +1,5 @@
-/* One input file as a stream of bytes: plain, gzip (also several members in one file), Zstandard, or
- * standard input ("-"), which may be compressed too. What it is, its first bytes tell. */
+/* One input file as a stream of bytes: plain, gzip (also several members in one file), Zstandard,
+ * or standard input ("-"), which may be compressed too. What it is, its first bytes tell. */
 #ifndef TDM_DATA_SOURCE_H
 #define TDM_DATA_SOURCE_H
 
@@ -17,7 +17,8 @@ typedef enum tdm_compression {
 typedef struct tdm_source tdm_source;
 
 /* `cancel` may be NULL; where it becomes true, a read that waits for standard input ends with
- * TDM_E_CANCELLED. Missing files, folders and files without permission are errors that name them. */
+ * TDM_E_CANCELLED. Missing files, folders and files without permission are errors that name them.
+ */
 TDM_MUST_CHECK tdm_status tdm_source_open(const char *path, const atomic_bool *cancel,
                                           tdm_source **out);
 

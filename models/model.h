@@ -21,8 +21,8 @@ typedef struct tdm_model_inputs {
 
 /* One kind of model, one file. */
 typedef struct tdm_model_type {
-    const char *name; /* what model.type says */
-    const char *help; /* one line */
+    const char *name;                /* what model.type says */
+    const char *help;                /* one line */
     const tdm_config_schema *schema; /* of the recipe's `model` section, `type` aside */
     /* Adds the layers for the bound `options`; *logits is [batch, 1]. */
     tdm_status (*build)(const void *options, const tdm_model_inputs *inputs, tdm_plan *plan,
@@ -67,8 +67,8 @@ float *tdm_model_dense_values(const tdm_model *model);
 float *tdm_model_dense_gradients(const tdm_model *model);
 float *tdm_model_sparse_values(const tdm_model *model);
 
-/* The sparse gradients of a step: one entry an embedding layer. `fields[i].table` counts from the start
- * of the sparse slab. */
+/* The sparse gradients of a step: one entry an embedding layer. `fields[i].table` counts from the
+ * start of the sparse slab. */
 typedef struct tdm_sparse_gradient {
     const tdm_embedding_field *fields;
     int field_count;
@@ -91,8 +91,9 @@ TDM_MUST_CHECK tdm_status tdm_model_backward(tdm_model *model, const unsigned ch
 /* [batch] on the device, of the last forward. */
 const float *tdm_model_probabilities(const tdm_model *model);
 
-/* Floating-point operations of the matrix products of one row's training step, and the shapes of those
- * products with `rows` batch rows, for the benchmark that times them alone. *count in: capacity. */
+/* Floating-point operations of the matrix products of one row's training step, and the shapes of
+ * those products with `rows` batch rows, for the benchmark that times them alone. *count in:
+ * capacity. */
 typedef struct tdm_product {
     int64_t m, n, k; /* c [m, n] */
     bool trans_a, trans_b, accumulate;

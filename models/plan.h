@@ -2,8 +2,8 @@
  * values (activations with their gradients) and scratch memory. It is made once, before the first
  * step, and sizes every allocation.
  *
- * A model file builds its plan by calling tdm_<layer>_add() for one layer after the other. The forward
- * pass runs the list, the backward pass the list reversed; there is no tape. */
+ * A model file builds its plan by calling tdm_<layer>_add() for one layer after the other. The
+ * forward pass runs the list, the backward pass the list reversed; there is no tape. */
 #ifndef TDM_MODELS_PLAN_H
 #define TDM_MODELS_PLAN_H
 
@@ -13,7 +13,8 @@
 typedef struct tdm_plan tdm_plan;
 typedef struct tdm_step tdm_step;
 
-/* ---- layers ------------------------------------------------------------------------------------ */
+/* ---- layers ------------------------------------------------------------------------------------
+ */
 
 typedef struct tdm_layer tdm_layer;
 
@@ -30,12 +31,13 @@ struct tdm_layer {
     char *name; /* "mlp.0": the prefix of its parameters */
 };
 
-/* Allocates a layer's struct of `size` bytes, which begins with a tdm_layer, and appends it. The plan
- * owns it. */
+/* Allocates a layer's struct of `size` bytes, which begins with a tdm_layer, and appends it. The
+ * plan owns it. */
 TDM_MUST_CHECK tdm_status tdm_plan_layer(tdm_plan *plan, const tdm_layer_type *type,
                                          const char *name, size_t size, void *out);
 
-/* ---- parameters -------------------------------------------------------------------------------- */
+/* ---- parameters --------------------------------------------------------------------------------
+ */
 
 typedef enum tdm_init_type {
     TDM_INIT_ZERO = 0,
@@ -51,8 +53,9 @@ typedef struct tdm_parameter {
     char *name; /* unique: "embedding.C1.weight" */
     tdm_shape shape;
     tdm_init init;
-    bool decay;  /* weight decay applies */
-    bool sparse; /* a table [rows, dim]: lives in the sparse slab, has no gradient slab; row 0 is zero */
+    bool decay;     /* weight decay applies */
+    bool sparse;    /* a table [rows, dim]: lives in the sparse slab, has no gradient slab; row 0 is
+                       zero */
     int64_t offset; /* elements from the start of its slab */
 } tdm_parameter;
 
@@ -62,7 +65,8 @@ TDM_MUST_CHECK tdm_status tdm_plan_parameter(tdm_plan *plan, const char *prefix,
                                              tdm_shape shape, tdm_init init, bool decay,
                                              bool sparse, int *out);
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------
+ */
 
 /* A value of the step, [batch, columns], with a gradient of the same shape. */
 typedef int tdm_value;
@@ -70,21 +74,24 @@ typedef int tdm_value;
 /* Declares a value that a layer computes. */
 TDM_MUST_CHECK tdm_status tdm_plan_value(tdm_plan *plan, int64_t columns, tdm_value *out);
 
-/* Declares that a layer reads `value` and will write its gradient in backward. Layers declare inputs
- * when they are added. *accumulate (which must live as long as the layer) becomes true where another
- * layer's backward writes that gradient before this one's does. */
+/* Declares that a layer reads `value` and will write its gradient in backward. Layers declare
+ * inputs when they are added. *accumulate (which must live as long as the layer) becomes true where
+ * another layer's backward writes that gradient before this one's does. */
 TDM_MUST_CHECK tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
 
 int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value);
 
-/* Scratch or saved memory of `bytes`, its own for the whole step; *offset is for tdm_step_scratch. */
+/* Scratch or saved memory of `bytes`, its own for the whole step; *offset is for tdm_step_scratch.
+ */
 TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, size_t *offset);
 
-/* ---- the batch --------------------------------------------------------------------------------- */
+/* ---- the batch ---------------------------------------------------------------------------------
+ */
 
 const tdm_batch_layout *tdm_plan_batch(const tdm_plan *plan);
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running -----------------------------------------------------------------------------------
+ */
 
 /* What layers see of a running step. */
 struct tdm_step {

@@ -37,8 +37,9 @@ typedef struct tdm_rows {
     uint32_t dense_stride; /* elements from one row of `dense` to the next */
     uint32_t reserved;
     int64_t count;
-    uint32_t *ids; /* rows of embedding tables: 0 padding, 1 missing, 2 unseen, 3 rare, values from 4 */
-    float *dense;  /* finite numbers */
+    uint32_t
+        *ids; /* rows of embedding tables: 0 padding, 1 missing, 2 unseen, 3 rare, values from 4 */
+    float *dense; /* finite numbers */
 
     /* Refuses record `row`: it will be a bad record with this reason, named with column `column`
      * (-1: the whole record). `reason` is copied. Only the first refusal of a row counts. */

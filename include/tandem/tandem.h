@@ -4,8 +4,8 @@
  *     if (tdm_predictor_open("runs/deepfm_criteo", NULL, &predictor) != TDM_OK)
  *         fprintf(stderr, "%s\n", tdm_error_message());
  *
- * Functions return TDM_OK or an error; tdm_error_message() then says what went wrong, on the calling
- * thread. The library never prints, exits or aborts. */
+ * Functions return TDM_OK or an error; tdm_error_message() then says what went wrong, on the
+ * calling thread. The library never prints, exits or aborts. */
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
@@ -59,8 +59,9 @@ TDM_API const char *tdm_error_message(void);
 typedef struct tdm_predictor tdm_predictor;
 
 typedef struct tdm_predictor_options {
-    const char *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
-    int threads;            /* 0: one a core */
+    const char
+        *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
+    int threads;     /* 0: one a core */
 } tdm_predictor_options;
 
 /* Opens the run folder `run`, which a training made. `options` may be NULL. The caller owns
@@ -70,9 +71,10 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_predictor_open(const char *run,
                                                      tdm_predictor **predictor);
 
 /* Predicts records given as text in the run's own format (for separated columns without a header
- * line, in the order that the training data had; the label may be left out where the format allows).
- * probabilities[r] answers record r, in order; NaN for a bad record. At most `capacity` records are
- * answered; *count is how many `text` held. TDM_E_ARG if that is more than `capacity`. */
+ * line, in the order that the training data had; the label may be left out where the format
+ * allows). probabilities[r] answers record r, in order; NaN for a bad record. At most `capacity`
+ * records are answered; *count is how many `text` held. TDM_E_ARG if that is more than `capacity`.
+ */
 TDM_API TDM_MUST_CHECK tdm_status tdm_predictor_predict(tdm_predictor *predictor, const char *text,
                                                         size_t text_bytes, float *probabilities,
                                                         int64_t capacity, int64_t *count);

@@ -1,5 +1,5 @@
-/* The frame of a Check program: TDM_CHECK_MAIN(test_a, test_b, …) makes one suite of the tests, runs
- * it and fails where one fails. */
+/* The frame of a Check program: TDM_CHECK_MAIN(test_a, test_b, …) makes one suite of the tests,
+ * runs it and fails where one fails. */
 #ifndef TDM_TESTS_CHECK_MAIN_H
 #define TDM_TESTS_CHECK_MAIN_H
 
@@ -28,8 +28,8 @@
 
 int tdm_check_run(const char *name, const TTest *const *tests, size_t count);
 
-/* A new empty folder under the build tree, and the path of a file in it; both static buffers that the
- * next call of the same function reuses. */
+/* A new empty folder under the build tree, and the path of a file in it; both static buffers that
+ * the next call of the same function reuses. */
 const char *tdm_test_folder(void);
 const char *tdm_test_path(const char *folder, const char *name);
 

@@ -1,0 +1,145 @@
+/* Separated columns without quoting: CSV and TSV, with a header line or with names from the recipe.
+ * A cell that begins with a double quote is refused rather than guessed at. */
+#include "core/memory.h"
+#include "data/record_format.h"
+
+#include <string.h>
+
+static tdm_status copy_names(const tdm_strings *names, tdm_record_format *format)
+{
+    TDM_TRY(tdm_alloc((size_t)names->count, sizeof *format->columns, &format->columns));
+    format->column_count = (int32_t)names->count;
+    for (int64_t i = 0; i < names->count; i++)
+        TDM_TRY(tdm_strdup(names->items[i], &format->columns[i]));
+    return TDM_OK;
+}
+
+static tdm_status names_from_header(const char *file, const char *line, size_t bytes,
+                                    tdm_record_format *format)
+{
+    tdm_span *cells;
+    int32_t count;
+    TDM_TRY(tdm_split_line(line, bytes, format->separator, &cells, &count));
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_alloc((size_t)count, sizeof *format->columns, &format->columns), out);
+    format->column_count = count;
+    for (int32_t i = 0; i < count; i++) {
+        size_t length = cells[i].end - cells[i].begin;
+        if (length == 0) {
+            status = tdm_fail(TDM_E_DATA, "%s:1: column %d of the header has no name", file, i + 1);
+            goto out;
+        }
+        TDM_TRY_GOTO(tdm_strndup(line + cells[i].begin, length, &format->columns[i]), out);
+        for (int32_t j = 0; j < i; j++) {
+            if (strcmp(format->columns[j], format->columns[i]) == 0) {
+                status = tdm_fail(TDM_E_DATA, "%s:1: the header names %s twice", file,
+                                  format->columns[i]);
+                goto out;
+            }
+        }
+    }
+out:
+    tdm_free(cells);
+    return status;
+}
+
+static tdm_status create(const tdm_format_options *options, const char *file,
+                         const char *first_line, size_t bytes, tdm_record_format *format)
+{
+    if (options->columns.count > 0)
+        return copy_names(&options->columns, format);
+    TDM_FAIL_IF(options->header == TDM_HEADER_NO, TDM_E_CONFIG,
+                "data.columns: a %s file without a header needs the names of its columns here",
+                format->type->name);
+    return names_from_header(file, first_line, bytes, format);
+}
+
+static tdm_status layout_from_header(const tdm_record_format *format, const char *name,
+                                     const char *line, size_t bytes, tdm_file_layout *out)
+{
+    tdm_span *cells;
+    int32_t count;
+    TDM_TRY(tdm_split_line(line, bytes, format->separator, &cells, &count));
+    tdm_status status = tdm_alloc((size_t)count, sizeof *out->canonical, &out->canonical);
+    if (status != TDM_OK)
+        goto out;
+    out->physical_count = count;
+    out->header = true;
+    out->identity = count == format->column_count;
+    int32_t known = 0;
+    for (int32_t i = 0; i < count; i++) {
+        out->canonical[i] = -1;
+        size_t length = cells[i].end - cells[i].begin;
+        for (int32_t j = 0; j < format->column_count; j++) {
+            if (strlen(format->columns[j]) == length &&
+                memcmp(format->columns[j], line + cells[i].begin, length) == 0)
+                out->canonical[i] = j;
+        }
+        known += out->canonical[i] >= 0;
+        out->identity = out->identity && out->canonical[i] == i;
+    }
+    if (known == 0)
+        status = tdm_fail(TDM_E_DATA,
+                          "%s:1: the first line names none of the columns (%s, …): a file without "
+                          "a header needs data.header: false and data.columns",
+                          name, format->columns[0]);
+out:
+    tdm_free(cells);
+    return status;
+}
+
+static tdm_status open_file(const tdm_record_format *format, const char *name, const char *line,
+                            size_t bytes, tdm_file_layout *out)
+{
+    *out = (tdm_file_layout){0};
+    if (format->header == TDM_HEADER_YES)
+        return layout_from_header(format, name, line, bytes, out);
+    return tdm_file_layout_identity(format->column_count, 0, out);
+}
+
+static void parse_csv(const tdm_record_format *format, tdm_parse *parse)
+{
+    do {
+        tdm_parse_separated_lines(format, parse);
+        int64_t kept = 0;
+        size_t columns = (size_t)format->column_count;
+        for (int64_t r = 0; r < parse->count; r++) {
+            const tdm_span *cells = parse->cells + (size_t)r * columns;
+            int32_t quoted = -1;
+            for (size_t c = 0; c < columns && quoted < 0; c++) {
+                if (cells[c].end > cells[c].begin && parse->text[cells[c].begin] == '"')
+                    quoted = (int32_t)c;
+            }
+            if (quoted >= 0) {
+                parse->reject(parse->context, parse->record_lines[r], parse->record_spans[r],
+                              quoted, "begins with a quote: quoted cells are not supported");
+                continue;
+            }
+            if (kept != r) {
+                memcpy(parse->cells + (size_t)kept * columns, cells, columns * sizeof *cells);
+                parse->record_spans[kept] = parse->record_spans[r];
+                parse->record_lines[kept] = parse->record_lines[r];
+            }
+            kept++;
+        }
+        parse->count = kept;
+    } while (parse->count == 0 && parse->cursor < parse->size);
+}
+
+const tdm_record_format_type tdm_format_csv = {
+    .name = "csv",
+    .help = "cells separated by commas (or data.separator), without quoting",
+    .separator = ',',
+    .create = create,
+    .open_file = open_file,
+    .parse = parse_csv,
+};
+
+const tdm_record_format_type tdm_format_tsv = {
+    .name = "tsv",
+    .help = "cells separated by tabs (or data.separator), without quoting",
+    .separator = '\t',
+    .create = create,
+    .open_file = open_file,
+    .parse = tdm_parse_separated_lines,
+};

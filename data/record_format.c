@@ -1,0 +1,46 @@
+#include "data/record_format.h"
+
+#include "core/memory.h"
+
+#include <string.h>
+
+const tdm_record_format_type *const tdm_record_formats[] = {&tdm_format_criteo, &tdm_format_csv,
+                                                            &tdm_format_tsv, NULL};
+const char *const tdm_record_format_names[] = {"criteo", "csv", "tsv", NULL};
+
+tdm_status tdm_record_format_create(const tdm_format_options *options, const char *file,
+                                    const char *first_line, size_t bytes, tdm_record_format **out)
+{
+    *out = NULL;
+    tdm_record_format *format;
+    TDM_TRY(tdm_alloc(1, sizeof *format, &format));
+    format->type = tdm_record_formats[options->type];
+    format->separator = options->separator != 0 ? options->separator : format->type->separator;
+    format->header = options->header;
+    tdm_status status = format->type->create(options, file, first_line, bytes, format);
+    if (status != TDM_OK) {
+        tdm_record_format_destroy(format);
+        return status;
+    }
+    *out = format;
+    return TDM_OK;
+}
+
+void tdm_record_format_destroy(tdm_record_format *format)
+{
+    if (format == NULL)
+        return;
+    for (int32_t i = 0; format->columns != NULL && i < format->column_count; i++)
+        tdm_free(format->columns[i]);
+    tdm_free(format->columns);
+    tdm_free(format);
+}
+
+int32_t tdm_record_format_find(const tdm_record_format *format, const char *name)
+{
+    for (int32_t i = 0; i < format->column_count; i++) {
+        if (strcmp(format->columns[i], name) == 0)
+            return i;
+    }
+    return -1;
+}
