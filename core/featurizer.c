@@ -40,6 +40,8 @@ void tdm_extract_deinit(tdm_extract *extract)
     for (int i = 0; i < TDM_MAX_COLUMNS; i++)
         tdm_free(extract->columns[i]);
     tdm_free(extract->row_records);
+    tdm_free(extract->keys);
+    tdm_free(extract->key_ends);
     tdm_free(extract->bad);
     *extract = (tdm_extract){0};
 }

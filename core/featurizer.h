@@ -50,6 +50,9 @@ typedef struct tdm_extract {
     void *columns[TDM_MAX_COLUMNS]; /* [rows, width] each */
     uint32_t *row_records;          /* [rows]: the record that row r was made of */
     size_t row_records_capacity;
+    char *keys;         /* the cells that the extractor was told to keep, row after row */
+    uint64_t *key_ends; /* [rows]: where row r's ends in keys */
+    size_t keys_capacity, key_ends_capacity;
     tdm_bad_record *bad;
     size_t bad_count;
     size_t bad_capacity;
@@ -90,7 +93,6 @@ typedef struct tdm_featurizer_type {
                      int64_t count, tdm_batch *batch, int64_t at);
 
     /* Work on a batch whose rows are all there, in finish_parts independent parts. */
-    int finish_parts;
     void (*finish)(const tdm_featurizer *featurizer, tdm_batch *batch, int part);
 
     /* NULL is allowed. */
@@ -102,6 +104,7 @@ struct tdm_featurizer {
     const tdm_featurizer_type *type;
     tdm_columns_layout columns;
     tdm_batch_layout batch;
+    int finish_parts;   /* 0: nothing to finish */
     uint64_t spec_hash; /* of all that extract depends on: part of the key of a cache */
 };
 

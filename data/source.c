@@ -17,6 +17,7 @@
 struct tdm_source {
     int fd;
     bool is_stdin;
+    bool eager;
     const atomic_bool *cancel;
     const char *name; /* for errors */
     char *path;
@@ -160,6 +161,11 @@ static tdm_status truncated(const tdm_source *source, const char *format)
                     source->name, format, (long long)source->stored_read);
 }
 
+static bool wants_more(const tdm_source *source, size_t got, size_t bytes)
+{
+    return got < bytes && (got == 0 || !source->eager);
+}
+
 /* Between members: skips zero padding, and ends quietly where nothing is left. */
 static tdm_status next_gzip_member(tdm_source *source, bool *ended)
 {
@@ -181,7 +187,7 @@ static tdm_status next_gzip_member(tdm_source *source, bool *ended)
 static tdm_status read_gzip(tdm_source *source, unsigned char *buffer, size_t bytes, size_t *got)
 {
     bool ended = false;
-    while (*got < bytes) {
+    while (wants_more(source, *got, bytes)) {
         if (!source->member_open) {
             TDM_TRY(next_gzip_member(source, &ended));
             if (ended)
@@ -211,7 +217,7 @@ static tdm_status read_gzip(tdm_source *source, unsigned char *buffer, size_t by
 
 static tdm_status read_zstd(tdm_source *source, unsigned char *buffer, size_t bytes, size_t *got)
 {
-    while (*got < bytes) {
+    while (wants_more(source, *got, bytes)) {
         TDM_TRY(fill_input(source));
         bool empty = source->begin == source->end;
         if (empty && !source->member_open)
@@ -233,7 +239,7 @@ static tdm_status read_zstd(tdm_source *source, unsigned char *buffer, size_t by
 
 static tdm_status read_plain(tdm_source *source, unsigned char *buffer, size_t bytes, size_t *got)
 {
-    while (*got < bytes && !source->input_ended) {
+    while (wants_more(source, *got, bytes) && !source->input_ended) {
         size_t buffered = source->end - source->begin;
         size_t count = bytes - *got;
         if (buffered > 0) {
@@ -261,6 +267,11 @@ tdm_status tdm_source_read(tdm_source *source, void *buffer, size_t bytes, size_
         break;
     }
     return read_plain(source, buffer, bytes, got);
+}
+
+void tdm_source_set_eager(tdm_source *source)
+{
+    source->eager = true;
 }
 
 tdm_compression tdm_source_compression(const tdm_source *source)

@@ -22,10 +22,13 @@ typedef struct tdm_source tdm_source;
 TDM_MUST_CHECK tdm_status tdm_source_open(const char *path, const atomic_bool *cancel,
                                           tdm_source **out);
 
-/* Reads up to `bytes` bytes of the uncompressed stream; *got is less only at its end. Truncated and
- * corrupt streams are TDM_E_DATA with the file's name. */
+/* Reads up to `bytes` bytes of the uncompressed stream: as many, unless it ends or is eager; *got
+ * is 0 only at its end. Truncated and corrupt streams are TDM_E_DATA with the file's name. */
 TDM_MUST_CHECK tdm_status tdm_source_read(tdm_source *source, void *buffer, size_t bytes,
                                           size_t *got);
+
+/* From now on a read answers with what is there instead of waiting for all that was asked for. */
+void tdm_source_set_eager(tdm_source *source);
 
 tdm_compression tdm_source_compression(const tdm_source *source);
 

@@ -1,0 +1,348 @@
+#include "data/extract.h"
+
+#include "core/memory.h"
+
+#define XXH_INLINE_ALL
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* What one thread needs to parse a chunk of records. */
+typedef struct parse_scratch {
+    tdm_span *cells;
+    tdm_span record_spans[TDM_PARSE_RECORDS];
+    uint32_t record_lines[TDM_PARSE_RECORDS];
+    uint32_t record_numbers[TDM_PARSE_RECORDS]; /* within the block, bad ones counted */
+    bool refused[TDM_PARSE_RECORDS];
+    uint32_t row_records[TDM_PARSE_RECORDS];
+    uint32_t separators[TDM_PARSE_SCRATCH];
+} parse_scratch;
+
+struct tdm_extractor {
+    const tdm_featurizer *featurizer;
+    tdm_input *input;
+    tdm_selection selection;
+    uint64_t hold_out_below;
+    int threads;
+    parse_scratch **scratch; /* [threads] */
+    int32_t *kept_columns;
+    int kept_count;
+};
+
+/* One call of tdm_extract_block. */
+typedef struct extraction {
+    const tdm_extractor *extractor;
+    const tdm_block_text *text;
+    parse_scratch *scratch;
+    tdm_extract *out;
+    tdm_parse parse;
+    size_t chunk_bad; /* bad records before this chunk */
+    tdm_status status;
+} extraction;
+
+tdm_status tdm_extractor_create(const tdm_featurizer *featurizer, tdm_input *input, tdm_pool *pool,
+                                tdm_selection selection, double hold_out, tdm_extractor **out)
+{
+    *out = NULL;
+    tdm_extractor *extractor;
+    TDM_TRY(tdm_alloc(1, sizeof *extractor, &extractor));
+    extractor->featurizer = featurizer;
+    extractor->input = input;
+    extractor->selection = hold_out > 0 ? selection : TDM_SELECT_ALL;
+    extractor->hold_out_below = (uint64_t)(hold_out * 0x1p64);
+    extractor->threads = tdm_pool_threads(pool);
+    size_t cells = (size_t)TDM_PARSE_RECORDS * (size_t)tdm_input_format(input)->column_count;
+    tdm_status status;
+    TDM_TRY_GOTO(
+        tdm_alloc((size_t)extractor->threads, sizeof *extractor->scratch, &extractor->scratch),
+        fail);
+    for (int i = 0; i < extractor->threads; i++) {
+        TDM_TRY_GOTO(tdm_alloc(1, sizeof **extractor->scratch, &extractor->scratch[i]), fail);
+        TDM_TRY_GOTO(tdm_alloc(cells, sizeof(tdm_span), &extractor->scratch[i]->cells), fail);
+    }
+    *out = extractor;
+    return TDM_OK;
+fail:
+    tdm_extractor_destroy(extractor);
+    return status;
+}
+
+void tdm_extractor_destroy(tdm_extractor *extractor)
+{
+    if (extractor == NULL)
+        return;
+    for (int i = 0; extractor->scratch != NULL && i < extractor->threads; i++) {
+        if (extractor->scratch[i] != NULL)
+            tdm_free(extractor->scratch[i]->cells);
+        tdm_free(extractor->scratch[i]);
+    }
+    tdm_free(extractor->scratch);
+    tdm_free(extractor->kept_columns);
+    tdm_free(extractor);
+}
+
+tdm_status tdm_extractor_keep(tdm_extractor *extractor, const int32_t *columns, int count)
+{
+    TDM_TRY(tdm_alloc((size_t)count, sizeof *columns, &extractor->kept_columns));
+    memcpy(extractor->kept_columns, columns, (size_t)count * sizeof *columns);
+    extractor->kept_count = count;
+    return TDM_OK;
+}
+
+const tdm_featurizer *tdm_extractor_featurizer(const tdm_extractor *extractor)
+{
+    return extractor->featurizer;
+}
+
+tdm_input *tdm_extractor_input(const tdm_extractor *extractor)
+{
+    return extractor->input;
+}
+
+static tdm_status add_bad(extraction *run, int64_t line, int64_t record, tdm_span span,
+                          int32_t column, const char *reason)
+{
+    tdm_extract *out = run->out;
+    TDM_TRY(tdm_grow(&out->bad, &out->bad_capacity, out->bad_count + 1, sizeof *out->bad));
+    size_t bytes = span.end - span.begin;
+    if (bytes > TDM_BAD_RECORD_BYTES)
+        bytes = TDM_BAD_RECORD_BYTES;
+    tdm_bad_record *bad = &out->bad[out->bad_count];
+    *bad = (tdm_bad_record){.line = line, .record = record, .column = column, .text_bytes = bytes};
+    TDM_TRY(tdm_strdup(reason, &bad->reason));
+    tdm_status status = tdm_strndup(run->text->text + span.begin, bytes, &bad->text);
+    if (status != TDM_OK)
+        tdm_free(bad->reason);
+    else
+        out->bad_count++;
+    return status;
+}
+
+/* From the format: the records of this chunk come in order, good ones counted in parse.count. */
+static void reject_line(void *context, uint32_t line, tdm_span span, int32_t column,
+                        const char *reason)
+{
+    extraction *run = context;
+    if (run->status != TDM_OK)
+        return;
+    int64_t number =
+        run->out->records + run->parse.count + (int64_t)(run->out->bad_count - run->chunk_bad);
+    run->status = add_bad(run, line, number, span, column, reason);
+}
+
+/* From the featurizer: only the first refusal of a record counts. */
+static void reject_record(void *context, int64_t record, int32_t column, const char *reason)
+{
+    extraction *run = context;
+    parse_scratch *scratch = run->scratch;
+    if (run->status != TDM_OK || scratch->refused[record])
+        return;
+    scratch->refused[record] = true;
+    run->status = add_bad(run, scratch->record_lines[record], scratch->record_numbers[record],
+                          scratch->record_spans[record], column, reason);
+}
+
+/* Numbers the chunk's good records, with the format's bad ones in between. */
+static void number_records(extraction *run)
+{
+    parse_scratch *scratch = run->scratch;
+    const tdm_extract *out = run->out;
+    uint32_t number = (uint32_t)out->records;
+    size_t bad = run->chunk_bad;
+    for (int64_t i = 0; i < run->parse.count; i++) {
+        while (bad < out->bad_count && out->bad[bad].line < scratch->record_lines[i]) {
+            bad++;
+            number++;
+        }
+        scratch->record_numbers[i] = number++;
+    }
+}
+
+static bool is_selected(const tdm_extractor *extractor, const char *text, tdm_span span)
+{
+    size_t bytes = span.end - span.begin;
+    if (bytes > 0 && text[span.end - 1] == '\r')
+        bytes--;
+    bool held_out = XXH3_64bits(text + span.begin, bytes) < extractor->hold_out_below;
+    return held_out == (extractor->selection == TDM_SELECT_HELD_OUT);
+}
+
+/* Keeps the records that are wanted, moved to the front. */
+static void select_records(extraction *run)
+{
+    const tdm_extractor *extractor = run->extractor;
+    if (extractor->selection == TDM_SELECT_ALL)
+        return;
+    parse_scratch *scratch = run->scratch;
+    size_t columns = (size_t)tdm_input_format(extractor->input)->column_count;
+    int64_t kept = 0;
+    for (int64_t i = 0; i < run->parse.count; i++) {
+        if (!is_selected(extractor, run->text->text, scratch->record_spans[i]))
+            continue;
+        if (kept != i) {
+            memcpy(scratch->cells + (size_t)kept * columns, scratch->cells + (size_t)i * columns,
+                   columns * sizeof *scratch->cells);
+            scratch->record_spans[kept] = scratch->record_spans[i];
+            scratch->record_lines[kept] = scratch->record_lines[i];
+            scratch->record_numbers[kept] = scratch->record_numbers[i];
+        }
+        kept++;
+    }
+    run->parse.count = kept;
+}
+
+/* Writes a cell as CSV (RFC 4180) and returns the byte behind it; `to` has room for twice the cell.
+ */
+static char *write_csv_cell(char *to, const char *text, tdm_span cell)
+{
+    size_t bytes = cell.end - cell.begin;
+    const char *from = text + cell.begin;
+    bool quote = false;
+    for (size_t i = 0; i < bytes; i++)
+        quote = quote || from[i] == ',' || from[i] == '"';
+    if (!quote) {
+        memcpy(to, from, bytes);
+        return to + bytes;
+    }
+    *to++ = '"';
+    for (size_t i = 0; i < bytes; i++) {
+        if (from[i] == '"')
+            *to++ = '"';
+        *to++ = from[i];
+    }
+    *to++ = '"';
+    return to;
+}
+
+static tdm_status keep_cells(extraction *run, int64_t rows)
+{
+    const tdm_extractor *extractor = run->extractor;
+    const parse_scratch *scratch = run->scratch;
+    tdm_extract *out = run->out;
+    size_t columns = (size_t)tdm_input_format(extractor->input)->column_count;
+    TDM_TRY(tdm_grow(&out->key_ends, &out->key_ends_capacity, (size_t)(out->rows + rows),
+                     sizeof *out->key_ends));
+    uint64_t end = out->rows == 0 ? 0 : out->key_ends[out->rows - 1];
+    for (int64_t i = 0; i < rows; i++) {
+        const tdm_span *cells = scratch->cells + scratch->row_records[i] * columns;
+        size_t room = 0;
+        for (int k = 0; k < extractor->kept_count; k++) {
+            tdm_span cell = cells[extractor->kept_columns[k]];
+            room += 2 * (size_t)(cell.end - cell.begin) + 3;
+        }
+        TDM_TRY(tdm_grow(&out->keys, &out->keys_capacity, end + room, 1));
+        char *to = out->keys + end;
+        for (int k = 0; k < extractor->kept_count; k++) {
+            if (k > 0)
+                *to++ = ',';
+            to = write_csv_cell(to, run->text->text, cells[extractor->kept_columns[k]]);
+        }
+        end = (uint64_t)(to - out->keys);
+        out->key_ends[out->rows + i] = end;
+    }
+    return TDM_OK;
+}
+
+static tdm_status extract_chunk(extraction *run)
+{
+    const tdm_featurizer *featurizer = run->extractor->featurizer;
+    parse_scratch *scratch = run->scratch;
+    tdm_extract *out = run->out;
+    int64_t parsed = run->parse.count + (int64_t)(out->bad_count - run->chunk_bad);
+    number_records(run);
+    select_records(run);
+    tdm_records records = {
+        .struct_size = sizeof records,
+        .columns = (uint32_t)tdm_input_format(run->extractor->input)->column_count,
+        .count = run->parse.count,
+        .text = run->text->text,
+        .cells = scratch->cells,
+    };
+    memset(scratch->refused, 0, sizeof scratch->refused);
+    int64_t rows = 0;
+    if (records.count > 0) {
+        TDM_TRY(
+            tdm_extract_reserve(&featurizer->columns, out, (size_t)(out->rows + records.count)));
+        TDM_TRY(featurizer->type->extract(featurizer, &records, out, scratch->row_records, &rows,
+                                          reject_record, run));
+    }
+    TDM_TRY(run->status);
+    if (run->extractor->kept_count > 0)
+        TDM_TRY(keep_cells(run, rows));
+    for (int64_t i = 0; i < rows; i++)
+        out->row_records[out->rows + i] = scratch->record_numbers[scratch->row_records[i]];
+    out->rows += rows;
+    out->records += parsed;
+    return TDM_OK;
+}
+
+static int by_record(const void *a, const void *b)
+{
+    int64_t left = ((const tdm_bad_record *)a)->record;
+    int64_t right = ((const tdm_bad_record *)b)->record;
+    return (left > right) - (left < right);
+}
+
+static void skip_header(extraction *run)
+{
+    const tdm_block_text *text = run->text;
+    if (!text->first_of_file || !run->parse.layout->header)
+        return;
+    const char *newline = memchr(text->text, '\n', text->size);
+    run->parse.cursor = newline == NULL ? text->size : (uint32_t)(newline - text->text) + 1;
+    run->parse.line = 1;
+}
+
+/* A record that was cut is a bad one, whatever is selected: what it holds is not known. */
+static tdm_status reject_cut_record(extraction *run)
+{
+    const tdm_block_text *text = run->text;
+    if (text->cut_bytes == 0)
+        return TDM_OK;
+    tdm_span span = {text->size, text->size + text->cut_bytes};
+    TDM_TRY(add_bad(run, run->parse.line++, run->out->records, span, -1,
+                    "longer than data.max_record_bytes"));
+    run->out->records++;
+    return TDM_OK;
+}
+
+tdm_status tdm_extract_block(tdm_extractor *extractor, const tdm_block_text *text, tdm_extract *out)
+{
+    const tdm_record_format *format = tdm_input_format(extractor->input);
+    parse_scratch *scratch = extractor->scratch[tdm_pool_thread_index()];
+    extraction run = {
+        .extractor = extractor,
+        .text = text,
+        .scratch = scratch,
+        .out = out,
+        .parse = {.text = text->text,
+                  .size = text->size,
+                  .layout = &tdm_input_file_get(extractor->input, text->file)->layout,
+                  .cells = scratch->cells,
+                  .record_spans = scratch->record_spans,
+                  .record_lines = scratch->record_lines,
+                  .capacity = TDM_PARSE_RECORDS,
+                  .separators = scratch->separators,
+                  .reject = reject_line,
+                  .context = &run},
+    };
+    tdm_extract_clear(out);
+    out->block = text->block;
+    out->file = text->file;
+    out->stored_bytes = text->stored_bytes;
+    out->first_line = text->first_line;
+    skip_header(&run);
+    do {
+        run.chunk_bad = out->bad_count;
+        format->type->parse(format, &run.parse);
+        TDM_TRY(run.status);
+        TDM_TRY(extract_chunk(&run));
+    } while (run.parse.cursor < run.parse.size);
+    TDM_TRY(reject_cut_record(&run));
+    out->lines = run.parse.line;
+    if (out->bad_count > 1)
+        qsort(out->bad, out->bad_count, sizeof *out->bad, by_record);
+    if (tdm_input_seekable(extractor->input))
+        tdm_input_note_lines(extractor->input, text->block, out->lines);
+    return TDM_OK;
+}

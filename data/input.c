@@ -1,0 +1,236 @@
+#include "core/memory.h"
+#include "data/input_internal.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FIRST_LINE_BYTES ((size_t)1 << 20)
+
+static tdm_status add_file(tdm_input *input, const char *path)
+{
+    TDM_TRY(tdm_grow(&input->files, &input->file_capacity, (size_t)input->file_count + 1,
+                     sizeof *input->files));
+    tdm_input_file *file = &input->files[input->file_count];
+    memset(file, 0, sizeof *file);
+    TDM_TRY(tdm_strdup(path, &file->path));
+    input->file_count++;
+    return TDM_OK;
+}
+
+static tdm_status add_path(tdm_input *input, const char *path)
+{
+    struct stat info;
+    if (strpbrk(path, "*?[") == NULL || stat(path, &info) == 0)
+        return add_file(input, path);
+    glob_t matches;
+    int code = glob(path, GLOB_ERR, NULL, &matches);
+    TDM_FAIL_IF(code == GLOB_NOSPACE, TDM_E_NOMEM, "%s: out of memory", path);
+    TDM_FAIL_IF(code != 0, TDM_E_IO, "%s: no file matches", path);
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; i < matches.gl_pathc && status == TDM_OK; i++)
+        status = add_file(input, matches.gl_pathv[i]);
+    globfree(&matches);
+    return status;
+}
+
+size_t tdm_byte_order_mark(const char *text, size_t bytes)
+{
+    return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* Reads until a line end, the end of the file or FIRST_LINE_BYTES. */
+static tdm_status read_head(tdm_source *source, char *head, size_t *bytes)
+{
+    *bytes = 0;
+    while (*bytes < FIRST_LINE_BYTES) {
+        size_t wanted = *bytes == 0 ? 4096 : *bytes;
+        if (wanted > FIRST_LINE_BYTES - *bytes)
+            wanted = FIRST_LINE_BYTES - *bytes;
+        size_t got;
+        TDM_TRY(tdm_source_read(source, head + *bytes, wanted, &got));
+        *bytes += got;
+        if (got == 0 || memchr(head + *bytes - got, '\n', got) != NULL)
+            break;
+    }
+    return TDM_OK;
+}
+
+static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_input_options *options,
+                           const char *head, size_t bytes)
+{
+    size_t mark = tdm_byte_order_mark(head, bytes);
+    const char *line = head + mark;
+    const char *end = memchr(line, '\n', bytes - mark);
+    size_t length = end == NULL ? bytes - mark : (size_t)(end - line);
+    if (length > 0 && line[length - 1] == '\r')
+        length--;
+    if (bytes == 0)
+        return tdm_file_layout_identity(1, 0, &file->layout);
+    if (input->format == NULL) {
+        TDM_TRY(
+            tdm_record_format_create(options->format, file->path, line, length, &input->format));
+        input->owns_format = true;
+    }
+    return input->format->type->open_file(input->format, file->path, line, length, &file->layout);
+}
+
+/* Opens a file once: its kind, identity and first line. */
+static tdm_status look_at_file(tdm_input *input, tdm_input_file *file,
+                               const tdm_input_options *options)
+{
+    tdm_source *source = NULL;
+    char *head = NULL;
+    size_t bytes = 0;
+    tdm_status status;
+    bool is_stdin = strcmp(file->path, "-") == 0;
+    TDM_TRY(tdm_source_open(file->path, input->cancel, &source));
+    if (input->eager)
+        tdm_source_set_eager(source);
+    TDM_TRY_GOTO(tdm_alloc(FIRST_LINE_BYTES, 1, &head), out);
+    TDM_TRY_GOTO(read_head(source, head, &bytes), out);
+    TDM_TRY_GOTO(use_head(input, file, options, head, bytes), out);
+    if (is_stdin) {
+        input->stdin_source = source;
+        input->stdin_head = head;
+        input->stdin_head_bytes = bytes;
+        return TDM_OK;
+    }
+    struct stat info;
+    if (stat(file->path, &info) != 0 || !S_ISREG(info.st_mode))
+        goto out; /* a pipe, say: a stream without a length */
+    file->bytes = info.st_size;
+    file->modified_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    file->seekable = tdm_source_compression(source) == TDM_COMPRESSION_NONE;
+out:
+    tdm_source_close(source);
+    tdm_free(head);
+    return status;
+}
+
+static tdm_status plan_blocks(tdm_input *input, const tdm_input_options *options)
+{
+    input->seekable = true;
+    for (int32_t i = 0; i < input->file_count; i++) {
+        input->stored_bytes += input->files[i].bytes;
+        input->seekable = input->seekable && input->files[i].seekable;
+    }
+    int64_t bytes = options->block_bytes;
+    if (bytes == 0) {
+        bytes = input->stored_bytes / ((int64_t)options->lanes * 16);
+        if (bytes > TDM_BLOCK_BYTES_MAX || tdm_input_is_stdin(input))
+            bytes = TDM_BLOCK_BYTES_MAX;
+        if (bytes < TDM_BLOCK_BYTES_MIN)
+            bytes = TDM_BLOCK_BYTES_MIN;
+    }
+    input->block_bytes = bytes;
+    input->block_count = -1;
+    if (!input->seekable)
+        return TDM_OK;
+    input->block_count = 0;
+    for (int32_t i = 0; i < input->file_count; i++) {
+        tdm_input_file *file = &input->files[i];
+        file->first_block = input->block_count;
+        file->block_count = (file->bytes + bytes - 1) / bytes;
+        input->block_count += file->block_count;
+    }
+    TDM_TRY(tdm_alloc((size_t)input->block_count, sizeof *input->block_lines, &input->block_lines));
+    for (int64_t i = 0; i < input->block_count; i++)
+        input->block_lines[i] = -1;
+    return TDM_OK;
+}
+
+static tdm_status open_files(tdm_input *input, const tdm_input_options *options)
+{
+    for (int64_t i = 0; i < options->paths->count; i++)
+        TDM_TRY(add_path(input, options->paths->items[i]));
+    TDM_FAIL_IF(input->file_count == 0, TDM_E_CONFIG, "no input file is named");
+    int stdin_count = 0;
+    bool any_bytes = false;
+    for (int32_t i = 0; i < input->file_count; i++) {
+        tdm_input_file *file = &input->files[i];
+        stdin_count += strcmp(file->path, "-") == 0;
+        TDM_FAIL_IF(stdin_count > 1, TDM_E_CONFIG, "standard input (-) is named twice");
+        TDM_TRY(look_at_file(input, file, options));
+        any_bytes = any_bytes || file->bytes > 0 || !file->seekable;
+    }
+    TDM_FAIL_IF(!any_bytes || input->format == NULL, TDM_E_DATA, "%s: is empty%s",
+                input->files[0].path, input->file_count > 1 ? ", and so are all other files" : "");
+    return plan_blocks(input, options);
+}
+
+tdm_status tdm_input_open(const tdm_input_options *options, tdm_input **out)
+{
+    *out = NULL;
+    tdm_input *input;
+    TDM_TRY(tdm_alloc(1, sizeof *input, &input));
+    input->format = options->saved_format;
+    input->max_record_bytes = options->max_record_bytes;
+    input->cancel = options->cancel;
+    input->eager = options->eager;
+    tdm_status status = open_files(input, options);
+    if (status != TDM_OK) {
+        tdm_input_close(input);
+        return status;
+    }
+    *out = input;
+    return TDM_OK;
+}
+
+void tdm_input_close(tdm_input *input)
+{
+    if (input == NULL)
+        return;
+    for (int32_t i = 0; i < input->file_count; i++) {
+        tdm_free(input->files[i].path);
+        tdm_file_layout_deinit(&input->files[i].layout);
+    }
+    if (input->owns_format)
+        tdm_record_format_destroy(input->format);
+    tdm_free(input->files);
+    tdm_free(input->block_lines);
+    tdm_source_close(input->stdin_source);
+    tdm_free(input->stdin_head);
+    tdm_free(input);
+}
+
+const tdm_record_format *tdm_input_format(const tdm_input *input)
+{
+    return input->format;
+}
+
+int32_t tdm_input_file_count(const tdm_input *input)
+{
+    return input->file_count;
+}
+
+const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file)
+{
+    return &input->files[file];
+}
+
+bool tdm_input_seekable(const tdm_input *input)
+{
+    return input->seekable;
+}
+
+bool tdm_input_is_stdin(const tdm_input *input)
+{
+    return input->stdin_source != NULL || input->stdin_used;
+}
+
+int64_t tdm_input_block_bytes(const tdm_input *input)
+{
+    return input->block_bytes;
+}
+
+int64_t tdm_input_block_count(const tdm_input *input)
+{
+    return input->block_count;
+}
+
+int64_t tdm_input_stored_bytes(const tdm_input *input)
+{
+    return input->stored_bytes;
+}

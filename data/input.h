@@ -1,0 +1,90 @@
+/* A list of input files, cut into blocks that end on record boundaries and never span files.
+ *
+ * Blocks of plain files are found by arithmetic: block k of a file holds the lines that begin in
+ * bytes [k · B, (k + 1) · B). So they can be read in any order by any thread. Compressed files and
+ * standard input are streams: their blocks are cut at the first line end at or behind B bytes, one
+ * after the other. Where one file is a stream, the whole list is read in order. */
+#ifndef TDM_DATA_INPUT_H
+#define TDM_DATA_INPUT_H
+
+#include "data/record_format.h"
+#include "data/source.h"
+
+#define TDM_BLOCK_BYTES_MIN ((int64_t)16 << 10)
+#define TDM_BLOCK_BYTES_MAX ((int64_t)4 << 20)
+
+typedef struct tdm_input_file {
+    char *path;
+    int64_t bytes;       /* stored; 0 for standard input */
+    int64_t modified_ns; /* with path and bytes, its identity */
+    bool seekable;
+    tdm_file_layout layout;
+    int64_t first_block; /* seekable inputs only */
+    int64_t block_count;
+} tdm_input_file;
+
+typedef struct tdm_input tdm_input;
+
+typedef struct tdm_input_options {
+    const tdm_strings *paths;         /* files, globs, "-" */
+    const tdm_format_options *format; /* where the format comes from the first file, or */
+    tdm_record_format *saved_format;  /* the format of a run folder, borrowed */
+    int64_t block_bytes;              /* 0: stored bytes / (lanes · 16), within the limits above */
+    int lanes;
+    int64_t max_record_bytes;
+    bool eager;                /* a stream gives each block as soon as it holds a whole line */
+    const atomic_bool *cancel; /* as tdm_source_open */
+} tdm_input_options;
+
+/* Expands globs, opens every file once and reads its first line. Missing files, a glob that matches
+ * nothing, folders, and a list without a byte are errors. */
+TDM_MUST_CHECK tdm_status tdm_input_open(const tdm_input_options *options, tdm_input **out);
+/* NULL is allowed. */
+void tdm_input_close(tdm_input *input);
+
+const tdm_record_format *tdm_input_format(const tdm_input *input);
+int32_t tdm_input_file_count(const tdm_input *input);
+const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file);
+bool tdm_input_seekable(const tdm_input *input);
+bool tdm_input_is_stdin(const tdm_input *input);
+int64_t tdm_input_block_bytes(const tdm_input *input);
+int64_t tdm_input_block_count(const tdm_input *input); /* -1 for streams */
+int64_t tdm_input_stored_bytes(const tdm_input *input);
+
+/* The text of a block. The buffer is kept and reused. */
+typedef struct tdm_block_text {
+    int64_t block;
+    int32_t file;
+    char *text; /* [size], with TDM_TEXT_PADDING readable bytes before and behind */
+    uint32_t size;
+    uint32_t cut_bytes; /* text[size, size + cut_bytes) begins a record beyond max_record_bytes */
+    bool first_of_file;
+    int64_t stored_bytes; /* that the block stands for */
+    int64_t first_line;   /* of the file, from 0; -1 where it is not known */
+    char *buffer;
+    size_t capacity;
+} tdm_block_text;
+
+void tdm_block_text_deinit(tdm_block_text *text);
+
+/* Reads block `block` of a seekable input, from any thread. A file whose length is no longer what
+ * it was is an error. */
+TDM_MUST_CHECK tdm_status tdm_input_read_block(const tdm_input *input, int64_t block,
+                                               tdm_block_text *text);
+
+/* Notes how many lines begin in a block (seekable inputs; any thread), and answers how many lines
+ * of its file come before a block, reading what has not been noted. */
+void tdm_input_note_lines(tdm_input *input, int64_t block, int64_t lines);
+TDM_MUST_CHECK tdm_status tdm_input_lines_before(tdm_input *input, int64_t block, int64_t *lines);
+
+/* All blocks of any input in order, one pass. */
+typedef struct tdm_input_stream tdm_input_stream;
+
+TDM_MUST_CHECK tdm_status tdm_input_stream_open(tdm_input *input, tdm_input_stream **out);
+/* *ended where no block is left. From one thread at a time. */
+TDM_MUST_CHECK tdm_status tdm_input_stream_next(tdm_input_stream *stream, tdm_block_text *text,
+                                                bool *ended);
+/* NULL is allowed. */
+void tdm_input_stream_close(tdm_input_stream *stream);
+
+#endif

@@ -1,0 +1,156 @@
+#include "data/options.h"
+
+#include "core/featurizer.h"
+
+#include <string.h>
+
+static const char *const policies[] = {"fail", "skip", "quarantine", NULL};
+static const char *const cache_modes[] = {"auto", "on", "off", NULL};
+
+#define AT(member) offsetof(tdm_data_options, member)
+
+static const tdm_config_key keys[] = {
+    {.name = "format",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = AT(format),
+     .fallback = "criteo",
+     .choices = tdm_record_format_names,
+     .help = "how a line becomes a record"},
+    {.name = "separator",
+     .type = TDM_CONFIG_STRING,
+     .offset = AT(separator),
+     .fallback = "~",
+     .help = "csv, tsv: one character, or tab, comma, semicolon, space, pipe"},
+    {.name = "header",
+     .type = TDM_CONFIG_BOOL,
+     .offset = AT(header),
+     .fallback = "true",
+     .help = "csv, tsv: the first line of each file names the columns"},
+    {.name = "columns",
+     .type = TDM_CONFIG_STRINGS,
+     .offset = AT(columns),
+     .fallback = "[]",
+     .help = "csv, tsv: the names of the columns, for files without a header"},
+    {.name = "train",
+     .type = TDM_CONFIG_STRINGS,
+     .offset = AT(train),
+     .fallback = "[]",
+     .help = "files and globs; those on the command line replace them"},
+    {.name = "eval",
+     .type = TDM_CONFIG_NODE,
+     .offset = AT(eval),
+     .fallback = "~",
+     .help = "files and globs, or {hold_out: 0.5%}: that share of the training records"},
+    {.name = "on_bad_record",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = AT(on_bad_record),
+     .fallback = "quarantine",
+     .choices = policies,
+     .help = "fail at the first, skip and count, or also write it to quarantine.txt"},
+    {.name = "max_bad_records",
+     .type = TDM_CONFIG_SHARE,
+     .offset = AT(max_bad_records),
+     .fallback = "1%",
+     .help = "a count, or a share of the records consumed"},
+    {.name = "max_record_bytes",
+     .type = TDM_CONFIG_INT,
+     .offset = AT(max_record_bytes),
+     .fallback = "67108864",
+     .min = 1024,
+     .max = 1 << 30,
+     .help = "a longer record is a bad one"},
+    {.name = "cache",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = AT(cache),
+     .fallback = "auto",
+     .choices = cache_modes,
+     .help = "keep extracted features: when another epoch follows"},
+    {.name = "lanes",
+     .type = TDM_CONFIG_INT,
+     .offset = AT(lanes),
+     .fallback = "16",
+     .min = 1,
+     .max = TDM_MAX_LANES,
+     .help = "streams of blocks that every batch takes its rows from"},
+    {.name = "window_blocks",
+     .type = TDM_CONFIG_INT,
+     .offset = AT(window_blocks),
+     .fallback = "4",
+     .min = 1,
+     .max = 64,
+     .help = "blocks of a lane whose rows are mixed"},
+    {.name = "block_bytes",
+     .type = TDM_CONFIG_INT,
+     .offset = AT(block_bytes),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 22,
+     .help = "of input in a block; 0: stored bytes / (lanes * 16)"},
+};
+
+const tdm_config_schema tdm_data_schema = {
+    .size = sizeof(tdm_data_options), .keys = keys, .count = sizeof keys / sizeof keys[0]};
+
+static tdm_status bind_hold_out(const tdm_config_node *node, tdm_eval_source *out)
+{
+    struct hold_out {
+        tdm_share share;
+    } values;
+    const tdm_config_key key = {
+        .name = "hold_out", .type = TDM_CONFIG_SHARE, .help = "share of the training records"};
+    const tdm_config_schema schema = {.size = sizeof values, .keys = &key, .count = 1};
+    TDM_TRY(tdm_config_bind(node, &schema, &values));
+    if (!values.share.is_share || values.share.value <= 0 || values.share.value >= 1)
+        return tdm_config_fail(tdm_config_get(node, "hold_out"),
+                               "must be a share between 0%% and 100%%, like 0.5%%");
+    out->hold_out = values.share.value;
+    return TDM_OK;
+}
+
+/* Binds through a schema of one key, so that files are checked as those of data.train are. */
+static const tdm_config_key files_key = {.name = "eval",
+                                         .type = TDM_CONFIG_STRINGS,
+                                         .offset = 0,
+                                         .fallback = "[]",
+                                         .help = "files and globs"};
+
+tdm_status tdm_eval_source_bind(const tdm_config_node *node, tdm_eval_source *out)
+{
+    *out = (tdm_eval_source){0};
+    if (tdm_config_is_mapping(node))
+        return bind_hold_out(node, out);
+    return node == NULL ? TDM_OK : tdm_config_bind_value(node, &files_key, &out->files);
+}
+
+void tdm_eval_source_deinit(tdm_eval_source *source)
+{
+    const tdm_config_schema schema = {.size = sizeof source->files, .keys = &files_key, .count = 1};
+    tdm_config_unbind(&schema, &source->files);
+}
+
+tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_options *out)
+{
+    static const struct {
+        const char *name;
+        char separator;
+    } names[] = {{"tab", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
+    *out = (tdm_format_options){.type = options->format,
+                                .header = options->header ? TDM_HEADER_YES : TDM_HEADER_NO,
+                                .columns = options->columns};
+    const char *text = options->separator;
+    if (text == NULL)
+        return TDM_OK;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i].name, text) == 0)
+            out->separator = names[i].separator;
+    }
+    if (out->separator == 0 && strlen(text) == 1)
+        out->separator = text[0];
+    unsigned char byte = (unsigned char)out->separator;
+    TDM_FAIL_IF(byte == 0 || byte >= 0x80 || byte == '\n' || byte == '\r' || byte == '"',
+                TDM_E_CONFIG,
+                "data.separator: \"%s\" is not one ASCII character, nor tab, comma, semicolon, "
+                "space or pipe",
+                text);
+    return TDM_OK;
+}
