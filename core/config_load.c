@@ -90,6 +90,8 @@ static tdm_status take_extends(tdm_config_node *root, const tdm_config_node **ex
                 (size_t)(root->count - i) * sizeof *root->children);
         break;
     }
+    if (*extends != NULL && (*extends)->kind == TDM_NODE_NULL)
+        *extends = NULL;
     if (*extends == NULL)
         return TDM_OK;
     const char *text = tdm_config_text(*extends);

@@ -75,9 +75,10 @@ static tdm_status fail_syntax(const yaml_builder *builder)
     if (parser->error == YAML_READER_ERROR)
         FAIL(builder, line_of_byte(builder->source, parser->problem_offset),
              "not YAML in UTF-8: %s (0x%x)", parser->problem, (unsigned)parser->problem_value);
-    FAIL(builder, line_of(builder, parser->problem_mark), "not YAML: %s%s%s, in column %zu",
-         parser->problem, parser->context != NULL ? " " : "",
-         parser->context != NULL ? parser->context : "", parser->problem_mark.column + 1);
+    yaml_mark_t mark = parser->problem_mark;
+    FAIL(builder, line_of(builder, mark), "not YAML: %s%s%s, in column %zu", parser->problem,
+         parser->context != NULL ? " " : "", parser->context != NULL ? parser->context : "",
+         (builder->source->has_lines ? mark.column : mark.index) + 1);
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------
