@@ -8,7 +8,7 @@
 
 /* A file being written. Bytes go to "<path>.tmp"; commit syncs it, renames it to `path` and syncs
  * the folder; close without commit removes it. Bytes are buffered and hashed (XXH3-64) on the way.
- */
+ * After a failed write nothing but close succeeds. */
 typedef struct tdm_file_writer tdm_file_writer;
 
 TDM_MUST_CHECK tdm_status tdm_file_writer_open(const char *path, tdm_file_writer **out);
@@ -32,7 +32,11 @@ TDM_MUST_CHECK tdm_status tdm_file_get(const char *path, size_t limit, char **da
 /* XXH3-64 and length of a file's bytes. */
 TDM_MUST_CHECK tdm_status tdm_file_hash(const char *path, uint64_t *hash, int64_t *bytes);
 
+/* True for a file, a folder, or a link to one. */
 bool tdm_file_exists(const char *path);
+
+/* Removes a file or link; one that is not there is no error. */
+TDM_MUST_CHECK tdm_status tdm_file_remove(const char *path);
 
 /* mkdir -p. */
 TDM_MUST_CHECK tdm_status tdm_folder_create(const char *path);
@@ -46,15 +50,19 @@ TDM_MUST_CHECK tdm_status tdm_folder_remove(const char *path);
 /* rename(2), then syncs the folder that holds `to`. */
 TDM_MUST_CHECK tdm_status tdm_file_rename(const char *from, const char *to);
 
+/* Makes `path` a symbolic link to `target`; a link that is there already is replaced in one step.
+ */
+TDM_MUST_CHECK tdm_status tdm_link_replace(const char *target, const char *path);
+
 /* "folder/name" in new memory, freed with tdm_free(). */
 TDM_MUST_CHECK tdm_status tdm_path_join(const char *folder, const char *name, char **out);
 
 /* The text of errno `error` with advice for the common ones (disk full, no permission). */
 const char *tdm_io_error_text(int error);
 
-/* Tests only: called before every write, fsync, rename, mkdir and unlink that this module does,
- * with the call's name; non-zero makes the call fail with that errno. A test may also end the
- * process. */
+/* Tests only: called before every write, fsync, rename, mkdir, symlink and unlink (rmdir too) that
+ * this module does, with the call's name; non-zero makes the call fail with that errno. A test may
+ * also end the process. */
 void tdm_file_set_test_hook(int (*hook)(const char *call, const char *path));
 
 #endif
