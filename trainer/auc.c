@@ -37,8 +37,7 @@ void tdm_auc_reset(tdm_auc *auc)
     }
 }
 
-/* ---- adding ------------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 static uint32_t float_bits(float value)
 {
@@ -47,22 +46,30 @@ static uint32_t float_bits(float value)
     return bits;
 }
 
-static float clamp_score(float score)
+/* The bits of the score, brought into [0, 1]; the bits of floats that are not negative order as
+ * they do. Without branches, as find_bin: scores come in no order. */
+static uint32_t score_bits(float score)
 {
-    return score > 0.0f ? (score < 1.0f ? score : 1.0f) : 0.0f;
+    const int32_t one = 0x3f800000;
+    int32_t bits = (int32_t)float_bits(score);
+    bits = bits > 0 ? bits : 0;
+    return (uint32_t)(bits < one ? bits : one);
 }
 
-/* The nearer of the score's distances to 0 and 1, taken as its upper 15 bits of exponent and
- * mantissa above 2^-17. 1 - score is exact in the upper half, so bins order as scores do. */
-static uint32_t find_bin(float score)
+/* The nearer of the score's distances to 0 and 1, taken as 15 bits of its exponent and mantissa
+ * above 2^-17. 1 - score is exact in the upper half, so bins order as scores do. */
+static uint32_t find_bin(uint32_t bits)
 {
-    const uint32_t lowest = 0x37000000; /* 2^-17 */
-    bool upper = score >= 0.5f;
-    uint32_t bits = float_bits(upper ? 1.0f - score : score);
-    uint32_t bin = bits < lowest ? 0 : (bits - lowest) >> 12;
-    if (bin > TDM_AUC_BINS / 2 - 1)
-        bin = TDM_AUC_BINS / 2 - 1;
-    return upper ? TDM_AUC_BINS - 1 - bin : bin;
+    const uint32_t lowest = 0x37000000, half = 0x3f000000; /* 2^-17, 1/2 */
+    const uint32_t last = TDM_AUC_BINS / 2 - 1;
+    float score;
+    memcpy(&score, &bits, sizeof score);
+    uint32_t other = float_bits(1.0f - score);
+    uint32_t nearer = bits < other ? bits : other;
+    uint32_t bin = ((nearer > lowest ? nearer : lowest) - lowest) >> 12;
+    bin = bin < last ? bin : last;
+    uint32_t upper = (half - 1 - bits) >> 31; /* 1 or 0: bits stay below 2^31 */
+    return (bin ^ (0u - upper)) & (TDM_AUC_BINS - 1);
 }
 
 static void add_to_bins(tdm_auc_bin *bins, const float *scores, const float *labels,
@@ -70,20 +77,16 @@ static void add_to_bins(tdm_auc_bin *bins, const float *scores, const float *lab
 {
     for (int64_t i = 0; i < count; i++) {
         double weight = weights == NULL ? 1.0 : (double)weights[i];
-        if (weight == 0.0)
-            continue;
-        double positive = weight * (double)labels[i];
-        tdm_auc_bin *bin = &bins[find_bin(clamp_score(scores[i]))];
-        bin->positives += positive;
+        double positive = weight == 0.0 ? 0.0 : weight * (double)labels[i];
+        tdm_auc_bin *bin = &bins[find_bin(score_bits(scores[i]))];
         bin->negatives += weight - positive;
+        bin->positives += positive;
     }
 }
 
 static void add_entry_to_bins(tdm_auc_bin *bins, tdm_auc_entry entry)
 {
-    float score;
-    memcpy(&score, &entry.score, sizeof score);
-    tdm_auc_bin *bin = &bins[find_bin(score)];
+    tdm_auc_bin *bin = &bins[find_bin(entry.score)];
     if (entry.weight < 0.0f)
         bin->negatives -= (double)entry.weight;
     else
@@ -103,7 +106,7 @@ static tdm_status go_over_to_bins(tdm_auc *auc)
 
 static void append_row(tdm_auc *auc, float score, float label, float weight)
 {
-    uint32_t bits = float_bits(clamp_score(score));
+    uint32_t bits = score_bits(score);
     float positive = weight * label;
     float negative = weight - positive;
     if (positive > 0.0f)
@@ -167,8 +170,7 @@ tdm_status tdm_auc_merge(tdm_auc *into, const tdm_auc *from)
     return TDM_OK;
 }
 
-/* ---- sorting -----------------------------------------------------------------------------------
- */
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 static void sort_by_insertion(tdm_auc_entry *entries, size_t count)
 {
@@ -226,8 +228,7 @@ static void sort_entries(tdm_auc_entry *entries, size_t count, int shift)
                      shift - DIGIT_BITS);
 }
 
-/* ---- the result --------------------------------------------------------------------------------
- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 /* What is known of a run of rows of rising score. */
 typedef struct auc_tally {

@@ -48,7 +48,7 @@ void tdm_auc_reset(tdm_auc *auc);
 /* Adds `count` rows: scores in [0, 1], labels in [0, 1], and weights, finite and at least 0 (NULL:
  * all 1). A label between 0 and 1 makes the row a positive of that share of its weight and a
  * negative of the rest (two entries). Rows of weight 0 are not looked at; scores outside of [0, 1]
- * count as the nearer end and NaN as 0. Goes over to the histogram where exact_rows would be
+ * count as the nearer end and NaN as either. Goes over to the histogram where exact_rows would be
  * passed. */
 TDM_MUST_CHECK tdm_status tdm_auc_add(tdm_auc *auc, const float *scores, const float *labels,
                                       const float *weights, int64_t count);

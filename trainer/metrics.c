@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 static const tdm_config_key metrics_keys[] = {
     {.name = "exact_auc_rows",
@@ -21,8 +22,7 @@ const tdm_config_schema tdm_metrics_schema = {
     .count = sizeof metrics_keys / sizeof metrics_keys[0],
 };
 
-/* ---- the accumulator ---------------------------------------------------------------------------
- */
+/* ---- the accumulator ------------------------------------------------------------------------- */
 
 tdm_status tdm_metrics_init(tdm_metrics *metrics, int64_t exact_auc_rows)
 {
@@ -43,57 +43,95 @@ void tdm_metrics_reset(tdm_metrics *metrics)
     *metrics = (tdm_metrics){.auc = auc};
 }
 
-/* NaN stays NaN. */
-static double clip_probability(double p)
+/* The likelihoods of labels 1 and 0; 1 - p is exact in double. */
+static double likelihood_of_one(double p)
 {
-    const double lowest = 0x1p-150, highest = 1.0 - 0x1p-25;
-    return p < lowest ? lowest : p > highest ? highest : p;
+    return p == 0.0 ? 0x1p-150 : p;
 }
 
-static double soft_loss(double p, double label)
+static double likelihood_of_zero(double p)
 {
-    return -(label * log(p) + (1.0 - label) * log1p(-p));
+    return p == 1.0 ? 0x1p-25 : 1.0 - p;
 }
 
-/* Σ weight · loss. Rows of weight 1 and label 0 or 1, which nearly all are, multiply up their
- * likelihoods, so that many of them share one logarithm; 1 - p is exact in double. */
-static double sum_losses(const float *probabilities, const float *labels, const float *weights,
-                         int64_t count)
+static double cross_entropy(double p, double label)
 {
-    double loss = 0.0, likelihood = 1.0;
+    return -(label * log(likelihood_of_one(p)) + (1.0 - label) * log(likelihood_of_zero(p)));
+}
+
+static void add_rows(tdm_metrics *metrics, const float *probabilities, const float *labels,
+                     const float *weights, int64_t count)
+{
     for (int64_t i = 0; i < count; i++) {
         double weight = weights == NULL ? 1.0 : (double)weights[i];
         if (weight == 0.0)
             continue;
-        double p = clip_probability((double)probabilities[i]);
-        double label = (double)labels[i];
-        if (weight != 1.0 || (label != 0.0 && label != 1.0)) {
-            loss += weight * soft_loss(p, label);
-            continue;
-        }
-        likelihood *= label == 1.0 ? p : 1.0 - p;
+        double p = (double)probabilities[i], label = (double)labels[i];
+        metrics->rows++;
+        metrics->positives += label > 0.5;
+        metrics->weight_sum += weight;
+        metrics->loss_sum += weight * cross_entropy(p, label);
+        metrics->label_sum += weight * label;
+        metrics->prediction_sum += weight * p;
+    }
+}
+
+/* Whether all weights are 1 and all labels 0 or 1, told by their bits: bit 29 is set from 2^-63 on.
+ */
+static bool are_plain(const float *labels, const float *weights, int64_t count)
+{
+    const uint32_t one = 0x3f800000;
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t label, weight = one;
+        memcpy(&label, &labels[i], sizeof label);
+        if (weights != NULL)
+            memcpy(&weight, &weights[i], sizeof weight);
+        uint32_t nearest = (0u - (label >> 29)) & one;
+        odd |= (label ^ nearest) | (weight ^ one);
+    }
+    return odd == 0;
+}
+
+/* add_rows() for plain rows, which nearly all are: they multiply up their likelihoods, so that many
+ * of them share one logarithm, and do not branch on the label. */
+static void add_plain_rows(tdm_metrics *metrics, const float *probabilities, const float *labels,
+                           int64_t count)
+{
+    double loss = 0.0, likelihood = 1.0, label_sum = 0.0, prediction_sum = 0.0;
+    for (int64_t i = 0; i < count; i++) {
+        double p = (double)probabilities[i], label = (double)labels[i];
+        double factor = fabs(p - (1.0 - label));
+        if (!(factor > 0.0))
+            factor = label == 1.0 ? likelihood_of_one(p) : likelihood_of_zero(p);
+        likelihood *= factor;
+        label_sum += label;
+        prediction_sum += p;
         if (likelihood < 0x1p-800) {
             loss -= log(likelihood);
             likelihood = 1.0;
         }
     }
-    return loss - log(likelihood);
+    metrics->rows += count;
+    metrics->positives += (int64_t)label_sum;
+    metrics->weight_sum += (double)count;
+    metrics->loss_sum += loss - log(likelihood);
+    metrics->label_sum += label_sum;
+    metrics->prediction_sum += prediction_sum;
 }
 
 tdm_status tdm_metrics_add(tdm_metrics *metrics, const float *probabilities, const float *labels,
                            const float *weights, int64_t count)
 {
     TDM_TRY(tdm_auc_add(&metrics->auc, probabilities, labels, weights, count));
-    metrics->loss_sum += sum_losses(probabilities, labels, weights, count);
-    for (int64_t i = 0; i < count; i++) {
-        double weight = weights == NULL ? 1.0 : (double)weights[i];
-        if (weight == 0.0)
-            continue;
-        metrics->rows++;
-        metrics->positives += labels[i] > 0.5f;
-        metrics->weight_sum += weight;
-        metrics->label_sum += weight * (double)labels[i];
-        metrics->prediction_sum += weight * (double)probabilities[i];
+    const int64_t step = 256;
+    for (int64_t at = 0; at < count; at += step) {
+        int64_t some = count - at < step ? count - at : step;
+        const float *some_weights = weights == NULL ? NULL : weights + at;
+        if (are_plain(labels + at, some_weights, some))
+            add_plain_rows(metrics, probabilities + at, labels + at, some);
+        else
+            add_rows(metrics, probabilities + at, labels + at, some_weights, some);
     }
     return TDM_OK;
 }
@@ -110,8 +148,7 @@ tdm_status tdm_metrics_merge(tdm_metrics *into, const tdm_metrics *from)
     return TDM_OK;
 }
 
-/* ---- the result --------------------------------------------------------------------------------
- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static double divide(double a, double b)
 {
@@ -121,7 +158,7 @@ static double divide(double a, double b)
 /* In nats, of a coin that shows 1 with probability p; 0 where there is nothing to tell. */
 static double entropy(double p)
 {
-    return p > 0.0 && p < 1.0 ? soft_loss(p, p) : 0.0;
+    return p > 0.0 && p < 1.0 ? cross_entropy(p, p) : 0.0;
 }
 
 tdm_status tdm_metrics_get(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_result *out)

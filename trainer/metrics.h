@@ -10,8 +10,7 @@
 
 #include <jansson.h>
 
-/* ---- the recipe's `metrics` section ------------------------------------------------------------
- */
+/* ---- the recipe's `metrics` section ---------------------------------------------------------- */
 
 typedef struct tdm_metrics_options {
     int64_t exact_auc_rows; /* of an evaluation */
@@ -19,8 +18,7 @@ typedef struct tdm_metrics_options {
 
 extern const tdm_config_schema tdm_metrics_schema;
 
-/* ---- the accumulator ---------------------------------------------------------------------------
- */
+/* ---- the accumulator ------------------------------------------------------------------------- */
 
 /* Rows of weight 0 are counted nowhere. */
 typedef struct tdm_metrics {
@@ -40,9 +38,9 @@ void tdm_metrics_deinit(tdm_metrics *metrics);
 void tdm_metrics_reset(tdm_metrics *metrics);
 
 /* Adds `count` rows in host memory: probabilities and labels in [0, 1], weights at least 0 (NULL:
- * all 1). The loss of a probability that float rounded to 0 or to 1 is that of half its last step
- * from there, 2^-150 or 1 - 2^-25: at most 104 or 17.4 nats, never infinite. A probability that is
- * NaN makes the loss and all that predictions enter NaN. */
+ * all 1). A probability that float rounded to 0, or to 1, and that is wrong costs as much as half
+ * of float's last step from there, 2^-150 or 2^-25: 104 or 17.4 nats, never infinity. One that is
+ * NaN makes the loss, and all that predictions enter, NaN. */
 TDM_MUST_CHECK tdm_status tdm_metrics_add(tdm_metrics *metrics, const float *probabilities,
                                           const float *labels, const float *weights, int64_t count);
 
@@ -57,8 +55,7 @@ TDM_MUST_CHECK tdm_status tdm_metrics_save(const tdm_metrics *metrics, json_t **
  * where `saved` is no such object; the accumulator is then empty. */
 TDM_MUST_CHECK tdm_status tdm_metrics_restore(tdm_metrics *metrics, const json_t *saved);
 
-/* ---- the result --------------------------------------------------------------------------------
- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 /* What is not defined (no rows, one class only) is NaN. Means are weighted. */
 typedef struct tdm_metrics_result {
