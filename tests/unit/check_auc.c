@@ -222,10 +222,13 @@ END_TEST
 
 START_TEST(odd_scores_stay_in_range)
 {
-    const float scores[] = {NAN, -1.0f, -0.0f, 0.0f, 1.0f, 2.0f, INFINITY, -INFINITY};
-    const float labels[] = {0, 0, 0, 0, 1, 1, 1, 0};
-    for (int64_t exact_rows = 0; exact_rows <= 10; exact_rows += 10)
-        ck_assert_double_eq(measure(exact_rows, scores, labels, NULL, 8, 8, 1).auc, 1.0);
+    const float scores[] = {-1.0f, -0.0f, 0.0f, 1.0f, 2.0f, INFINITY, -INFINITY, NAN, -NAN};
+    const float labels[] = {0, 0, 0, 1, 1, 1, 0, 1, 0};
+    for (int64_t exact_rows = 0; exact_rows <= 10; exact_rows += 10) {
+        ck_assert_double_eq(measure(exact_rows, scores, labels, NULL, 7, 7, 1).auc, 1.0);
+        double auc = measure(exact_rows, scores, labels, NULL, 9, 9, 1).auc;
+        ck_assert(auc >= 0.0 && auc <= 1.0);
+    }
 }
 END_TEST
 
