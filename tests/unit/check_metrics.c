@@ -1,0 +1,380 @@
+#include "tests/support/check_main.h"
+
+#include "core/memory.h"
+#include "core/rng.h"
+#include "trainer/metrics.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define ROWS 3000
+
+typedef struct rows {
+    float probabilities[ROWS], labels[ROWS], weights[ROWS];
+} rows;
+
+static rows *make_rows(bool weighted, bool soft)
+{
+    tdm_philox_key key = tdm_philox_make_key(11, TDM_PURPOSE_SYNTH, 1);
+    rows *made;
+    ck_assert_ok(tdm_alloc(1, sizeof *made, &made));
+    for (uint64_t i = 0; i < ROWS; i++) {
+        float u = tdm_uniform(tdm_random(key, i, 0, 0));
+        made->probabilities[i] = 0.02f + 0.9f * u * u;
+        float uniform = tdm_uniform(tdm_random(key, i, 0, 1));
+        made->labels[i] = soft ? uniform : uniform < made->probabilities[i] ? 1.0f : 0.0f;
+        made->weights[i] = weighted ? (float)(i % 4) * 0.3f : 1.0f;
+    }
+    return made;
+}
+
+static tdm_metrics_result result_of(tdm_metrics *metrics)
+{
+    tdm_pool *pool;
+    tdm_metrics_result result;
+    ck_assert_ok(tdm_pool_create(1, &pool));
+    ck_assert_ok(tdm_metrics_get(metrics, pool, &result));
+    tdm_pool_destroy(pool);
+    return result;
+}
+
+static tdm_metrics_result measure(const float *probabilities, const float *labels,
+                                  const float *weights, int64_t count)
+{
+    tdm_metrics metrics;
+    ck_assert_ok(tdm_metrics_init(&metrics, 1000000));
+    ck_assert_ok(tdm_metrics_add(&metrics, probabilities, labels, weights, count));
+    tdm_metrics_result result = result_of(&metrics);
+    tdm_metrics_deinit(&metrics);
+    return result;
+}
+
+START_TEST(known_values)
+{
+    const float probabilities[] = {0.5f, 0.25f, 0.75f, 0.5f};
+    const float labels[] = {1, 0, 1, 0};
+    tdm_metrics_result result = measure(probabilities, labels, NULL, 4);
+    double logloss = -(2.0 * log(0.5) + 2.0 * log(0.75)) / 4.0;
+    ck_assert_int_eq(result.rows, 4);
+    ck_assert_int_eq(result.positives, 2);
+    ck_assert_double_eq(result.auc, 0.875);
+    ck_assert_double_eq(result.auc_error, 0.0);
+    ck_assert_double_eq_tol(result.logloss, logloss, 1e-15);
+    ck_assert_double_eq_tol(result.normalized_entropy, logloss / log(2.0), 1e-15);
+    ck_assert_double_eq(result.calibration, 1.0);
+    ck_assert_double_eq(result.mean_label, 0.5);
+    ck_assert_double_eq(result.mean_prediction, 0.5);
+}
+END_TEST
+
+/* Predicting the mean label everywhere has normalized entropy 1. */
+START_TEST(entropy_of_the_mean_label)
+{
+    float probabilities[64], labels[64];
+    for (int i = 0; i < 64; i++) {
+        probabilities[i] = 0.125f;
+        labels[i] = i % 8 == 0 ? 1.0f : 0.0f;
+    }
+    tdm_metrics_result result = measure(probabilities, labels, NULL, 64);
+    ck_assert_double_eq_tol(result.normalized_entropy, 1.0, 1e-14);
+    ck_assert_double_eq(result.calibration, 1.0);
+    ck_assert_double_eq(result.auc, 0.5);
+}
+END_TEST
+
+/* Against one logarithm a row, with each mix of weights and labels. */
+START_TEST(sums)
+{
+    for (int c = 0; c < 4; c++) {
+        rows *made = make_rows(c & 1, c & 2);
+        double weight = 0, loss = 0, label = 0, prediction = 0;
+        int64_t count = 0, positives = 0;
+        for (int i = 0; i < ROWS; i++) {
+            double w = (double)made->weights[i], y = (double)made->labels[i];
+            double p = (double)made->probabilities[i];
+            count += w > 0;
+            positives += w > 0 && y > 0.5;
+            weight += w;
+            loss -= w * (y * log(p) + (1 - y) * log(1 - p));
+            label += w * y;
+            prediction += w * p;
+        }
+        tdm_metrics_result result = measure(made->probabilities, made->labels, made->weights, ROWS);
+        ck_assert_int_eq(result.rows, count);
+        ck_assert_int_eq(result.positives, positives);
+        ck_assert_double_eq_tol(result.logloss, loss / weight, 1e-13);
+        ck_assert_double_eq_tol(result.mean_label, label / weight, 1e-14);
+        ck_assert_double_eq_tol(result.mean_prediction, prediction / weight, 1e-14);
+        ck_assert_double_eq_tol(result.calibration, prediction / label, 1e-13);
+        tdm_free(made);
+    }
+}
+END_TEST
+
+START_TEST(certain_probabilities_have_finite_loss)
+{
+    const float ends[] = {0.0f, 1.0f, 0.0f, 1.0f};
+    const float labels[] = {1, 0, 0, 1};
+    ck_assert_double_eq_tol(measure(ends, labels, NULL, 1).logloss, 150 * log(2.0), 1e-12);
+    ck_assert_double_eq_tol(measure(ends + 1, labels + 1, NULL, 1).logloss, 25 * log(2.0), 1e-12);
+    ck_assert_double_lt(measure(ends + 2, labels + 2, NULL, 2).logloss, 1e-7);
+
+    /* Many of them: their product leaves the range of double. */
+    float zeros[500] = {0}, ones[500];
+    for (int i = 0; i < 500; i++)
+        ones[i] = 1.0f;
+    ck_assert_double_eq_tol(measure(zeros, ones, NULL, 500).logloss, 150 * log(2.0), 1e-11);
+}
+END_TEST
+
+START_TEST(one_class_and_no_rows)
+{
+    const float probabilities[] = {0.25f, 0.75f};
+    const float ones[] = {1, 1}, zeros[] = {0, 0};
+    tdm_metrics_result positives = measure(probabilities, ones, NULL, 2);
+    ck_assert(isnan(positives.auc) && isnan(positives.auc_error));
+    ck_assert(isnan(positives.normalized_entropy));
+    ck_assert_double_eq(positives.calibration, 0.5);
+    ck_assert_double_eq_tol(positives.logloss, -(log(0.25) + log(0.75)) / 2, 1e-15);
+
+    tdm_metrics_result negatives = measure(probabilities, zeros, NULL, 2);
+    ck_assert(isnan(negatives.auc) && isnan(negatives.normalized_entropy));
+    ck_assert(isnan(negatives.calibration));
+    ck_assert_double_eq(negatives.mean_label, 0.0);
+
+    tdm_metrics_result none = measure(probabilities, ones, zeros, 2);
+    ck_assert_int_eq(none.rows, 0);
+    ck_assert_int_eq(none.positives, 0);
+    ck_assert(isnan(none.auc) && isnan(none.logloss) && isnan(none.normalized_entropy));
+    ck_assert(isnan(none.calibration) && isnan(none.mean_label) && isnan(none.mean_prediction));
+}
+END_TEST
+
+START_TEST(nan_shows)
+{
+    const float probabilities[] = {0.25f, NAN, 0.5f};
+    const float labels[] = {0, 1, 1};
+    tdm_metrics_result result = measure(probabilities, labels, NULL, 3);
+    ck_assert(isnan(result.auc) && isnan(result.auc_error) && isnan(result.logloss));
+    ck_assert(isnan(result.mean_prediction) && isnan(result.calibration));
+    ck_assert_double_eq_tol(result.mean_label, 2.0 / 3.0, 1e-15);
+}
+END_TEST
+
+START_TEST(windows_and_merging)
+{
+    rows *made = make_rows(true, false);
+    tdm_metrics window, total, whole;
+    ck_assert_ok(tdm_metrics_init(&window, 0));
+    ck_assert_ok(tdm_metrics_init(&total, 0));
+    ck_assert_ok(tdm_metrics_init(&whole, 0));
+    int64_t before = tdm_memory_stats_get().allocations;
+    for (int at = 0; at < ROWS; at += 1000) {
+        tdm_metrics_reset(&window);
+        ck_assert_int_eq(window.rows, 0);
+        ck_assert_double_eq(window.loss_sum, 0.0);
+        ck_assert_ok(tdm_metrics_add(&window, made->probabilities + at, made->labels + at,
+                                     made->weights + at, 1000));
+        ck_assert_ok(tdm_metrics_merge(&total, &window));
+    }
+    ck_assert_int_eq(tdm_memory_stats_get().allocations, before);
+    ck_assert_ok(tdm_metrics_add(&whole, made->probabilities, made->labels, made->weights, ROWS));
+    tdm_metrics_result a = result_of(&total), b = result_of(&whole);
+    ck_assert_int_eq(a.rows, b.rows);
+    ck_assert_int_eq(a.positives, b.positives);
+    ck_assert_double_eq_tol(a.auc, b.auc, 1e-13);
+    ck_assert_double_eq_tol(a.auc_error, b.auc_error, 1e-13);
+    ck_assert_double_eq_tol(a.logloss, b.logloss, 1e-13);
+    ck_assert_double_eq_tol(a.mean_label, b.mean_label, 1e-13);
+    ck_assert_double_eq_tol(a.mean_prediction, b.mean_prediction, 1e-13);
+    tdm_metrics_deinit(&window);
+    tdm_metrics_deinit(&total);
+    tdm_metrics_deinit(&whole);
+    tdm_free(made);
+}
+END_TEST
+
+static void assert_same_bits(const tdm_metrics *a, const tdm_metrics *b)
+{
+    ck_assert_int_eq(memcmp(a, b, offsetof(tdm_metrics, auc)), 0);
+    ck_assert_int_eq(memcmp(a->auc.bins, b->auc.bins, TDM_AUC_BINS * sizeof *a->auc.bins), 0);
+}
+
+/* Through text, as a checkpoint does. */
+static void save_and_restore(const tdm_metrics *from, tdm_metrics *to)
+{
+    json_t *saved;
+    ck_assert_ok(tdm_metrics_save(from, &saved));
+    char *text = json_dumps(saved, JSON_COMPACT);
+    json_decref(saved);
+    saved = json_loads(text, 0, NULL);
+    ck_assert_ptr_nonnull(saved);
+    free(text);
+    ck_assert_ok(tdm_metrics_restore(to, saved));
+    json_decref(saved);
+}
+
+START_TEST(restored_to_the_bit)
+{
+    for (int c = 0; c < 4; c++) {
+        rows *made = make_rows(c & 1, c & 2);
+        tdm_metrics never_stopped, resumed;
+        ck_assert_ok(tdm_metrics_init(&never_stopped, 0));
+        ck_assert_ok(tdm_metrics_init(&resumed, 0));
+        save_and_restore(&never_stopped, &resumed);
+        assert_same_bits(&never_stopped, &resumed);
+        ck_assert_ok(tdm_metrics_add(&never_stopped, made->probabilities, made->labels,
+                                     made->weights, 1700));
+        ck_assert_ok(tdm_metrics_add(&resumed, made->labels, made->labels, NULL, 100));
+        save_and_restore(&never_stopped, &resumed);
+        assert_same_bits(&never_stopped, &resumed);
+        ck_assert_ok(tdm_metrics_add(&never_stopped, made->probabilities + 1700,
+                                     made->labels + 1700, made->weights + 1700, 1300));
+        ck_assert_ok(tdm_metrics_add(&resumed, made->probabilities + 1700, made->labels + 1700,
+                                     made->weights + 1700, 1300));
+        assert_same_bits(&never_stopped, &resumed);
+        tdm_metrics_deinit(&never_stopped);
+        tdm_metrics_deinit(&resumed);
+        tdm_free(made);
+    }
+}
+END_TEST
+
+START_TEST(odd_doubles_are_restored)
+{
+    const double values[] = {-0.0, NAN, INFINITY, 0x1p-1074, 0x1p53, 0x1.8p60, -3.0, 0.1};
+    tdm_metrics from, to;
+    ck_assert_ok(tdm_metrics_init(&from, 0));
+    ck_assert_ok(tdm_metrics_init(&to, 0));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        from.loss_sum = values[i];
+        save_and_restore(&from, &to);
+        assert_same_bits(&from, &to);
+    }
+    tdm_metrics_deinit(&from);
+    tdm_metrics_deinit(&to);
+}
+END_TEST
+
+START_TEST(damaged_state)
+{
+    const struct {
+        const char *key, *value, *message;
+    } cases[] = {
+        {"rows", "\"1\"", "rows is not a count"},
+        {"positives", "-1", "positives is not a count"},
+        {"weight_sum", "1.5", "weight_sum is not"},
+        {"loss_sum", "\"3ff\"", "loss_sum is not"},
+        {"label_sum", "\"3FF0000000000000\"", "label_sum is not"},
+        {"prediction_sum", "null", "prediction_sum is not"},
+        {"auc_bins", "{}", "auc_bins is not a list"},
+        {"auc_bins", "[1, 2]", "auc_bins is not a list"},
+        {"auc_bins", "[65536, 1, 1]", "auc_bins is damaged at item 0"},
+        {"auc_bins", "[-1, 1, 1]", "auc_bins is damaged at item 0"},
+        {"auc_bins", "[5, 1, 1, 5, 1, 1]", "auc_bins is damaged at item 3"},
+        {"auc_bins", "[5, -1, 1]", "auc_bins is damaged at item 0"},
+        {"auc_bins", "[5, 1, \"7ff8000000000000\"]", "auc_bins is damaged at item 0"},
+        {"auc_bins", "[5, 1, 0.5]", "auc_bins is damaged at item 0"},
+    };
+    tdm_metrics metrics, empty;
+    ck_assert_ok(tdm_metrics_init(&metrics, 0));
+    ck_assert_ok(tdm_metrics_init(&empty, 0));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const float p[] = {0.3f}, label[] = {1};
+        ck_assert_ok(tdm_metrics_add(&metrics, p, label, NULL, 1));
+        json_t *saved;
+        ck_assert_ok(tdm_metrics_save(&metrics, &saved));
+        json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
+        ck_assert_int_eq(json_object_set_new(saved, cases[i].key, value), 0);
+        ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_FORMAT, cases[i].message);
+        assert_same_bits(&metrics, &empty);
+        json_object_del(saved, cases[i].key);
+        ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_FORMAT, cases[i].key);
+        json_decref(saved);
+    }
+    ck_assert_fails(tdm_metrics_restore(&metrics, NULL), TDM_E_FORMAT, "rows");
+    tdm_metrics_deinit(&metrics);
+    tdm_metrics_deinit(&empty);
+}
+END_TEST
+
+START_TEST(evaluations_are_not_saved)
+{
+    tdm_metrics metrics;
+    json_t *saved;
+    ck_assert_ok(tdm_metrics_init(&metrics, 10));
+    ck_assert_fails(tdm_metrics_save(&metrics, &saved), TDM_E_STATE, "exact AUC");
+    ck_assert_ptr_null(saved);
+    ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_STATE, "exact AUC");
+    tdm_metrics_deinit(&metrics);
+}
+END_TEST
+
+static void assert_json(const tdm_metrics_result *result, const char *expected)
+{
+    json_t *json;
+    ck_assert_ok(tdm_metrics_result_json(result, &json));
+    char *text = json_dumps(json, 0);
+    ck_assert_str_eq(text, expected);
+    free(text);
+    json_decref(json);
+}
+
+START_TEST(as_json)
+{
+    const tdm_metrics_result full = {.rows = 4,
+                                     .auc = 0.875,
+                                     .logloss = 0.5,
+                                     .normalized_entropy = 0.75,
+                                     .calibration = 1.0,
+                                     .mean_label = 0.5,
+                                     .mean_prediction = 0.25,
+                                     .positives = 2};
+    assert_json(&full, "{\"rows\": 4, \"auc\": 0.875, \"auc_error\": 0.0, \"logloss\": 0.5, "
+                       "\"normalized_entropy\": 0.75, \"calibration\": 1.0, "
+                       "\"mean_label\": 0.5, \"mean_prediction\": 0.25, \"positives\": 2}");
+    const float nothing[] = {0};
+    tdm_metrics_result none = measure(nothing, nothing, nothing, 1);
+    assert_json(&none, "{\"rows\": 0, \"auc\": null, \"auc_error\": null, \"logloss\": null, "
+                       "\"normalized_entropy\": null, \"calibration\": null, "
+                       "\"mean_label\": null, \"mean_prediction\": null, \"positives\": 0}");
+}
+END_TEST
+
+START_TEST(as_text)
+{
+    tdm_metrics_result result = {.rows = 1000000,
+                                 .auc = 0.8123456,
+                                 .auc_error = 0.00003,
+                                 .logloss = 0.45,
+                                 .normalized_entropy = 0.75,
+                                 .calibration = NAN,
+                                 .mean_label = 0.25,
+                                 .mean_prediction = 0.125,
+                                 .positives = 250000};
+    tdm_text text = {0};
+    ck_assert_ok(tdm_metrics_result_text(&result, &text));
+    ck_assert_str_eq(text.bytes, "  rows                     1000000\n"
+                                 "  auc                     0.812346\n"
+                                 "  auc error, at most      0.000030\n"
+                                 "  logloss                 0.450000\n"
+                                 "  normalized entropy      0.750000\n"
+                                 "  calibration                  n/a\n"
+                                 "  mean label              0.250000\n"
+                                 "  mean prediction         0.125000\n"
+                                 "  positives                 250000\n");
+    tdm_text_free(&text);
+
+    result.auc_error = 0.0;
+    text = (tdm_text){0};
+    ck_assert_ok(tdm_metrics_result_text(&result, &text));
+    ck_assert_ptr_null(strstr(text.bytes, "at most"));
+    tdm_text_free(&text);
+}
+END_TEST
+
+TDM_CHECK_MAIN(known_values, entropy_of_the_mean_label, sums,
+               certain_probabilities_have_finite_loss, one_class_and_no_rows, nan_shows,
+               windows_and_merging, restored_to_the_bit, odd_doubles_are_restored, damaged_state,
+               evaluations_are_not_saved, as_json, as_text)
