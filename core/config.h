@@ -112,6 +112,11 @@ TDM_MUST_CHECK tdm_status tdm_config_bind(const tdm_config_node *node,
 /* Frees what bind allocated inside the struct and sets it to zero. */
 void tdm_config_unbind(const tdm_config_schema *schema, void *values);
 
+/* A node that a module binds itself (TDM_CONFIG_NODE), as a list of strings: freed by
+ * tdm_strings_free(). */
+TDM_MUST_CHECK tdm_status tdm_config_bind_strings(const tdm_config_node *node, tdm_strings *out);
+void tdm_strings_free(tdm_strings *strings);
+
 /* ---- the resolved recipe -----------------------------------------------------------------------
  */
 

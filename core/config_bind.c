@@ -352,15 +352,30 @@ tdm_status tdm_config_bind(const tdm_config_node *node, const tdm_config_schema 
     return status;
 }
 
+tdm_status tdm_config_bind_strings(const tdm_config_node *node, tdm_strings *out)
+{
+    *out = (tdm_strings){0};
+    const tdm_config_key key = {.name = "value", .type = TDM_CONFIG_STRINGS};
+    tdm_status status = read_strings(&key, node, out);
+    if (status != TDM_OK)
+        tdm_strings_free(out);
+    return status;
+}
+
+void tdm_strings_free(tdm_strings *strings)
+{
+    for (int64_t i = 0; i < strings->count; i++)
+        tdm_free(strings->items[i]);
+    tdm_free(strings->items);
+    *strings = (tdm_strings){0};
+}
+
 static void unbind_value(const tdm_config_key *key, void *slot)
 {
     if (key->type == TDM_CONFIG_STRING) {
         tdm_free(*(char **)slot);
     } else if (key->type == TDM_CONFIG_STRINGS) {
-        tdm_strings *strings = slot;
-        for (int64_t i = 0; i < strings->count; i++)
-            tdm_free(strings->items[i]);
-        tdm_free(strings->items);
+        tdm_strings_free(slot);
     } else if (key->type == TDM_CONFIG_INTS) {
         tdm_free(((tdm_ints *)slot)->items);
     } else if (key->type == TDM_CONFIG_SECTION) {

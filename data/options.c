@@ -107,25 +107,17 @@ static tdm_status bind_hold_out(const tdm_config_node *node, tdm_eval_source *ou
     return TDM_OK;
 }
 
-/* Binds through a schema of one key, so that files are checked as those of data.train are. */
-static const tdm_config_key files_key = {.name = "eval",
-                                         .type = TDM_CONFIG_STRINGS,
-                                         .offset = 0,
-                                         .fallback = "[]",
-                                         .help = "files and globs"};
-
 tdm_status tdm_eval_source_bind(const tdm_config_node *node, tdm_eval_source *out)
 {
     *out = (tdm_eval_source){0};
     if (tdm_config_is_mapping(node))
         return bind_hold_out(node, out);
-    return node == NULL ? TDM_OK : tdm_config_bind_value(node, &files_key, &out->files);
+    return node == NULL ? TDM_OK : tdm_config_bind_strings(node, &out->files);
 }
 
 void tdm_eval_source_deinit(tdm_eval_source *source)
 {
-    const tdm_config_schema schema = {.size = sizeof source->files, .keys = &files_key, .count = 1};
-    tdm_config_unbind(&schema, &source->files);
+    tdm_strings_free(&source->files);
 }
 
 tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_options *out)
