@@ -21,8 +21,6 @@ TDM_MUST_CHECK tdm_status tdm_cache_open(const char *path, const tdm_columns_lay
                                          tdm_cache **out);
 int64_t tdm_cache_block_count(const tdm_cache *cache);
 int64_t tdm_cache_bytes(const tdm_cache *cache);
-/* Stored bytes of the input that block `block` stands for. */
-int64_t tdm_cache_stored_bytes(const tdm_cache *cache, int64_t block);
 
 /* Reads a block as it was extracted, bad records included. From any thread. TDM_E_FORMAT where its
  * checksum does not match. */

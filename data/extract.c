@@ -94,6 +94,12 @@ const tdm_featurizer *tdm_extractor_featurizer(const tdm_extractor *extractor)
     return extractor->featurizer;
 }
 
+uint64_t tdm_extractor_selection_hash(const tdm_extractor *extractor)
+{
+    uint64_t words[2] = {(uint64_t)extractor->selection, extractor->hold_out_below};
+    return XXH3_64bits(words, sizeof words);
+}
+
 tdm_input *tdm_extractor_input(const tdm_extractor *extractor)
 {
     return extractor->input;

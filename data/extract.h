@@ -29,6 +29,8 @@ TDM_MUST_CHECK tdm_status tdm_extractor_keep(tdm_extractor *extractor, const int
                                              int count);
 
 const tdm_featurizer *tdm_extractor_featurizer(const tdm_extractor *extractor);
+/* Of selection and share: part of the key of a cache. */
+uint64_t tdm_extractor_selection_hash(const tdm_extractor *extractor);
 tdm_input *tdm_extractor_input(const tdm_extractor *extractor);
 
 /* Fills *out (cleared first). Bad records come in the order of the file; a record that is not

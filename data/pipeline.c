@@ -1,0 +1,420 @@
+/* Batches: planning them from the lanes' rows, filling them on the pool, handing them over in
+ * order. */
+#include "core/memory.h"
+#include "data/pipeline_internal.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------------
+ */
+
+void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job *job)
+{
+    pipeline->active++;
+    tdm_pool_submit(pipeline->options.pool, priority, job);
+}
+
+void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status)
+{
+    if (status != TDM_OK && !pipeline->closing)
+        tdm_error_keep(&pipeline->error, status);
+    pipeline->active--;
+    tdm_pipeline_pump(pipeline);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+/* ---- filling a batch ----------------------------------------------------------------------------
+ */
+
+static void run_finish(tdm_job *base);
+
+static void clear_reports(tdm_delivery *delivery)
+{
+    for (size_t i = 0; i < delivery->report_count; i++) {
+        tdm_bad_records_free(delivery->reports[i].records, delivery->reports[i].count);
+        tdm_free(delivery->reports[i].records);
+    }
+    delivery->report_count = 0;
+}
+
+/* Submits `count` jobs that work on the slot side by side. */
+static void start_phase(tdm_batch_slot *slot, int count, void (*run)(tdm_job *job))
+{
+    slot->pending = count;
+    for (int i = 0; i < count; i++) {
+        slot->jobs[i] = (tdm_batch_job){.job.run = run, .slot = slot, .index = i};
+        tdm_pipeline_submit(slot->pipeline, TDM_PRIORITY_BATCH, &slot->jobs[i].job);
+    }
+}
+
+static int phase_jobs(int64_t parts)
+{
+    return parts < TDM_BATCH_JOBS ? (int)parts : TDM_BATCH_JOBS;
+}
+
+static void run_assemble(tdm_job *base)
+{
+    tdm_batch_job *job = (tdm_batch_job *)base;
+    tdm_batch_slot *slot = job->slot;
+    tdm_pipeline *pipeline = slot->pipeline;
+    int jobs = phase_jobs((int64_t)slot->piece_count);
+    for (size_t i = (size_t)job->index; i < slot->piece_count; i += (size_t)jobs) {
+        const tdm_piece *piece = &slot->pieces[i];
+        pipeline->featurizer->type->assemble(pipeline->featurizer, &piece->window->window,
+                                             piece->first, piece->count, &slot->delivery.batch,
+                                             piece->at);
+    }
+    pthread_mutex_lock(&pipeline->lock);
+    if (--slot->pending == 0) {
+        for (size_t i = 0; i < slot->piece_count; i++)
+            tdm_window_release(pipeline, slot->pieces[i].window);
+        slot->piece_count = 0;
+        if (pipeline->featurizer->finish_parts == 0)
+            slot->state = TDM_SLOT_READY;
+        else
+            start_phase(slot, phase_jobs(pipeline->featurizer->finish_parts), run_finish);
+    }
+    tdm_pipeline_job_end(pipeline, TDM_OK);
+}
+
+static void run_finish(tdm_job *base)
+{
+    tdm_batch_job *job = (tdm_batch_job *)base;
+    tdm_batch_slot *slot = job->slot;
+    tdm_pipeline *pipeline = slot->pipeline;
+    const tdm_featurizer *featurizer = pipeline->featurizer;
+    int jobs = phase_jobs(featurizer->finish_parts);
+    for (int part = job->index; part < featurizer->finish_parts; part += jobs)
+        featurizer->type->finish(featurizer, &slot->delivery.batch, part);
+    pthread_mutex_lock(&pipeline->lock);
+    if (--slot->pending == 0)
+        slot->state = TDM_SLOT_READY;
+    tdm_pipeline_job_end(pipeline, TDM_OK);
+}
+
+/* ---- planning -----------------------------------------------------------------------------------
+ */
+
+static double share_consumed(const tdm_pipeline *pipeline)
+{
+    double total = (double)tdm_input_stored_bytes(pipeline->input);
+    double bytes = 0;
+    for (int i = 0; i < pipeline->options.lanes; i++) {
+        const tdm_lane *lane = &pipeline->lanes[i];
+        bytes += (double)lane->position.bytes;
+        if (lane->position.row > 0)
+            bytes += (double)lane->first->bytes * (double)lane->position.row /
+                     (double)lane->first->window.rows;
+    }
+    return total <= 0 ? 0 : bytes >= total ? 1 : bytes / total;
+}
+
+static void note_position(tdm_pipeline *pipeline, tdm_batch *batch)
+{
+    batch->after.epoch = pipeline->lanes[0].epoch;
+    batch->after.batches = pipeline->batches;
+    for (int i = 0; i < pipeline->options.lanes; i++)
+        batch->after.lanes[i] = pipeline->lanes[i].position;
+    batch->share = share_consumed(pipeline);
+}
+
+static void end_epoch(tdm_pipeline *pipeline, tdm_batch_slot *slot)
+{
+    tdm_delivery *delivery = &slot->delivery;
+    delivery->epoch_end = true;
+    delivery->last = delivery->epoch + 1 == pipeline->options.epochs;
+    pipeline->ended = delivery->last;
+    tdm_lanes_next_epoch(pipeline);
+    pipeline->batches = 0;
+    note_position(pipeline, &delivery->batch);
+    slot->state = TDM_SLOT_READY;
+}
+
+static void start_batch(tdm_pipeline *pipeline, tdm_batch_slot *slot)
+{
+    tdm_batch *batch = &slot->delivery.batch;
+    pipeline->batches++;
+    note_position(pipeline, batch);
+    *(int64_t *)tdm_batch_data(batch, TDM_BATCH_ROWS) = batch->rows;
+    float *weights = tdm_batch_data(batch, TDM_BATCH_WEIGHT);
+    memset(weights + batch->rows, 0,
+           (size_t)(batch->layout->batch_size - batch->rows) * sizeof *weights);
+    slot->state = TDM_SLOT_MAKING;
+    start_phase(slot, phase_jobs((int64_t)slot->piece_count), run_assemble);
+}
+
+/* Plans the next batch where a slot is free and the lanes have its rows. */
+static tdm_status plan_batch(tdm_pipeline *pipeline, bool *planned)
+{
+    *planned = false;
+    tdm_batch_slot *slot = &pipeline->slots[pipeline->made % pipeline->options.depth];
+    int64_t lane_rows = pipeline->featurizer->batch.batch_size / pipeline->options.lanes;
+    bool have;
+    if (pipeline->ended || slot->state != TDM_SLOT_FREE)
+        return TDM_OK;
+    TDM_TRY(tdm_lanes_have(pipeline, lane_rows, &have));
+    if (!have)
+        return TDM_OK;
+    tdm_delivery *delivery = &slot->delivery;
+    delivery->batch.rows = 0;
+    delivery->epoch = pipeline->lanes[0].epoch;
+    delivery->epoch_end = delivery->last = false;
+    for (int i = 0; i < pipeline->options.lanes; i++)
+        TDM_TRY(tdm_lane_take(pipeline, i, lane_rows, slot));
+    if (delivery->batch.rows == 0)
+        end_epoch(pipeline, slot);
+    else
+        start_batch(pipeline, slot);
+    pipeline->made++;
+    *planned = true;
+    return TDM_OK;
+}
+
+void tdm_pipeline_pump(tdm_pipeline *pipeline)
+{
+    bool planned = true;
+    tdm_status status = TDM_OK;
+    while (planned && status == TDM_OK && !pipeline->closing && pipeline->error.status == TDM_OK) {
+        status = tdm_lanes_load(pipeline);
+        if (status == TDM_OK)
+            status = plan_batch(pipeline, &planned);
+    }
+    if (status != TDM_OK)
+        tdm_error_keep(&pipeline->error, status);
+}
+
+/* ---- the public face ----------------------------------------------------------------------------
+ */
+
+static tdm_status init_slots(tdm_pipeline *pipeline)
+{
+    const tdm_pipeline_options *options = &pipeline->options;
+    TDM_TRY(tdm_alloc((size_t)options->depth, sizeof *pipeline->slots, &pipeline->slots));
+    for (int i = 0; i < options->depth; i++) {
+        tdm_batch_slot *slot = &pipeline->slots[i];
+        slot->pipeline = pipeline;
+        slot->delivery.batch.layout = &pipeline->featurizer->batch;
+        TDM_TRY(options->backend->type->host_alloc(
+            options->backend, pipeline->featurizer->batch.bytes, &slot->delivery.batch.data));
+    }
+    return TDM_OK;
+}
+
+static bool at_epoch_start(const tdm_position *start, int lanes)
+{
+    for (int i = 0; start != NULL && i < lanes; i++) {
+        if (start->lanes[i].window > 0 || start->lanes[i].row > 0)
+            return false;
+    }
+    return true;
+}
+
+/* Opens the cache that is there, or begins one where the whole of an epoch will be read. */
+static tdm_status init_cache(tdm_pipeline *pipeline)
+{
+    const tdm_pipeline_options *options = &pipeline->options;
+    const tdm_columns_layout *layout = &pipeline->featurizer->columns;
+    if (options->cache_path == NULL)
+        return TDM_OK;
+    TDM_TRY(tdm_strdup(options->cache_path, &pipeline->cache_path));
+    /* What another run read from standard input says nothing of what this one will read. */
+    if (tdm_input_is_stdin(pipeline->input) && options->start == NULL)
+        unlink(options->cache_path);
+    TDM_TRY(tdm_cache_open(pipeline->cache_path, layout, &pipeline->cache));
+    if (pipeline->cache != NULL || !options->write_cache ||
+        !at_epoch_start(options->start, options->lanes))
+        return TDM_OK;
+    TDM_TRY(tdm_cache_writer_create(pipeline->cache_path, layout, &pipeline->writer));
+    pipeline->writing = true;
+    return TDM_OK;
+}
+
+static tdm_status check_options(const tdm_pipeline_options *options,
+                                const tdm_featurizer *featurizer)
+{
+    TDM_FAIL_IF(featurizer->batch.batch_size % options->lanes != 0, TDM_E_CONFIG,
+                "train.batch_size %lld is not a multiple of data.lanes %d",
+                (long long)featurizer->batch.batch_size, options->lanes);
+    TDM_FAIL_IF(options->depth < 2, TDM_E_ARG, "a ring of %d batches is too short", options->depth);
+    return TDM_OK;
+}
+
+tdm_status tdm_pipeline_create(const tdm_pipeline_options *options, tdm_pipeline **out)
+{
+    *out = NULL;
+    const tdm_featurizer *featurizer = tdm_extractor_featurizer(options->extractor);
+    TDM_TRY(check_options(options, featurizer));
+    tdm_pipeline *pipeline;
+    TDM_TRY(tdm_alloc(1, sizeof *pipeline, &pipeline));
+    pipeline->options = *options;
+    pipeline->featurizer = featurizer;
+    pipeline->input = tdm_extractor_input(options->extractor);
+    pipeline->batches = options->start != NULL ? options->start->batches : 0;
+    pipeline->ended = options->epochs == 0 ||
+                      (options->start != NULL && options->start->epoch == options->epochs);
+    pthread_mutex_init(&pipeline->lock, NULL);
+    tdm_status status;
+    TDM_TRY_GOTO(init_cache(pipeline), fail);
+    TDM_TRY_GOTO(tdm_lanes_init(pipeline), fail);
+    TDM_TRY_GOTO(init_slots(pipeline), fail);
+    pipeline->options.start = NULL; /* the caller's */
+    *out = pipeline;
+    pthread_mutex_lock(&pipeline->lock);
+    tdm_pipeline_pump(pipeline);
+    pthread_mutex_unlock(&pipeline->lock);
+    return TDM_OK;
+fail:
+    tdm_pipeline_destroy(pipeline);
+    return status;
+}
+
+static bool is_idle(void *context)
+{
+    tdm_pipeline *pipeline = context;
+    pthread_mutex_lock(&pipeline->lock);
+    bool idle = pipeline->active == 0;
+    pthread_mutex_unlock(&pipeline->lock);
+    return idle;
+}
+
+void tdm_pipeline_destroy(tdm_pipeline *pipeline)
+{
+    if (pipeline == NULL)
+        return;
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->closing = true;
+    pthread_mutex_unlock(&pipeline->lock);
+    tdm_pool_help_until(pipeline->options.pool, is_idle, pipeline);
+    for (int i = 0; pipeline->slots != NULL && i < pipeline->options.depth; i++) {
+        tdm_batch_slot *slot = &pipeline->slots[i];
+        for (size_t p = 0; p < slot->piece_count; p++)
+            tdm_window_release(pipeline, slot->pieces[p].window);
+        clear_reports(&slot->delivery);
+        tdm_free(slot->delivery.reports);
+        tdm_free(slot->pieces);
+        pipeline->options.backend->type->host_free(pipeline->options.backend,
+                                                   slot->delivery.batch.data);
+    }
+    tdm_lanes_deinit(pipeline);
+    tdm_cache_close(pipeline->cache);
+    tdm_cache_writer_close(pipeline->writer);
+    pthread_mutex_destroy(&pipeline->lock);
+    tdm_free(pipeline->cache_path);
+    tdm_free(pipeline->slots);
+    tdm_free(pipeline);
+}
+
+static bool is_next_known(void *context)
+{
+    tdm_pipeline *pipeline = context;
+    const tdm_batch_slot *slot = &pipeline->slots[pipeline->taken % pipeline->options.depth];
+    pthread_mutex_lock(&pipeline->lock);
+    bool known = slot->state == TDM_SLOT_READY || pipeline->error.status != TDM_OK ||
+                 (pipeline->ended && pipeline->taken == pipeline->made);
+    pthread_mutex_unlock(&pipeline->lock);
+    return known;
+}
+
+tdm_status tdm_pipeline_next(tdm_pipeline *pipeline, tdm_delivery **out)
+{
+    *out = NULL;
+    if (!is_next_known(pipeline)) {
+        double start = now_seconds();
+        tdm_pool_help_until(pipeline->options.pool, is_next_known, pipeline);
+        pipeline->stats.wait_seconds += now_seconds() - start;
+    }
+    tdm_batch_slot *slot = &pipeline->slots[pipeline->taken % pipeline->options.depth];
+    pthread_mutex_lock(&pipeline->lock);
+    tdm_status status = TDM_OK;
+    if (slot->state == TDM_SLOT_READY) {
+        slot->state = TDM_SLOT_HELD;
+        pipeline->taken++;
+        *out = &slot->delivery;
+    } else if (pipeline->error.status != TDM_OK) {
+        status = tdm_error_raise(&pipeline->error);
+    } else {
+        status = tdm_fail(TDM_E_STATE, "the input has been read to its end");
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+    return status;
+}
+
+void tdm_pipeline_release(tdm_pipeline *pipeline, tdm_delivery *delivery)
+{
+    tdm_batch_slot *slot = (tdm_batch_slot *)delivery;
+    clear_reports(delivery);
+    pthread_mutex_lock(&pipeline->lock);
+    slot->state = TDM_SLOT_FREE;
+    tdm_pipeline_pump(pipeline);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+tdm_pipeline_stats tdm_pipeline_stats_get(tdm_pipeline *pipeline)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    tdm_pipeline_stats stats = pipeline->stats;
+    stats.depth = pipeline->options.depth;
+    stats.cached = pipeline->cache != NULL;
+    for (int i = 0; i < pipeline->options.depth; i++)
+        stats.batches_ready += pipeline->slots[i].state == TDM_SLOT_READY;
+    pthread_mutex_unlock(&pipeline->lock);
+    return stats;
+}
+
+/* ---- the plan -----------------------------------------------------------------------------------
+ */
+
+static int64_t row_bytes(const tdm_columns_layout *layout)
+{
+    int64_t bytes = 2 * (int64_t)sizeof(uint32_t); /* row_records, order */
+    for (int i = 0; i < layout->count; i++)
+        bytes += layout->columns[i].width * (int64_t)tdm_dtype_size(layout->columns[i].dtype);
+    return bytes;
+}
+
+/* Rows in a block of block_bytes, as the first block of the input has them; a stream's blocks are
+ * judged by a plain file's, or where there is none by an average line. */
+static tdm_status rows_of_block(const tdm_pipeline_options *options, double *rows)
+{
+    tdm_input *input = tdm_extractor_input(options->extractor);
+    double block_bytes = (double)tdm_input_block_bytes(input);
+    *rows = block_bytes / (6.0 * tdm_input_format(input)->column_count);
+    if (!tdm_input_seekable(input))
+        return TDM_OK;
+    tdm_block_text text = {0};
+    tdm_extract extract = {0};
+    tdm_status status = tdm_input_read_block(input, 0, &text);
+    if (status == TDM_OK)
+        status = tdm_extract_block(options->extractor, &text, &extract);
+    if (status == TDM_OK && text.size > 0)
+        *rows = (double)extract.rows * block_bytes / (double)text.size;
+    tdm_block_text_deinit(&text);
+    tdm_extract_deinit(&extract);
+    return status;
+}
+
+tdm_status tdm_pipeline_plan_bytes(const tdm_pipeline_options *options, int64_t *bytes)
+{
+    const tdm_featurizer *featurizer = tdm_extractor_featurizer(options->extractor);
+    tdm_input *input = tdm_extractor_input(options->extractor);
+    double rows;
+    TDM_TRY(rows_of_block(options, &rows));
+    int64_t blocks = (int64_t)TDM_LANE_WINDOWS * options->lanes * options->window_blocks;
+    int64_t all = tdm_input_block_count(input);
+    if (all >= 0 && all < blocks && options->epochs == 1)
+        blocks = all;
+    int texts = tdm_pool_threads(options->pool) + (tdm_input_seekable(input) ? 0 : 2);
+    *bytes = (int64_t)((double)blocks * rows * (double)row_bytes(&featurizer->columns)) +
+             texts * tdm_input_block_bytes(input) +
+             options->depth * (int64_t)featurizer->batch.bytes;
+    return TDM_OK;
+}

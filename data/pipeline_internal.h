@@ -1,0 +1,169 @@
+/* The parts of the pipeline. lanes.c loads windows and gives out their rows in order; pipeline.c
+ * makes batches of them. All of it lies under one lock; reading, parsing, opening windows and
+ * moving rows run as jobs without it. */
+#ifndef TDM_DATA_PIPELINE_INTERNAL_H
+#define TDM_DATA_PIPELINE_INTERNAL_H
+
+#include "data/pipeline.h"
+
+#include <pthread.h>
+
+/* Windows that a lane keeps loaded or loading: the one that it gives rows of, and the next. */
+#define TDM_LANE_WINDOWS 2
+
+/* A window of a lane, in the lane's list from its first block on until its last row has been moved.
+ */
+typedef struct tdm_loaded_window {
+    tdm_window window; /* window.blocks has room for window_blocks */
+    int lane;
+    int assigned; /* blocks that have a job or are there */
+    int missing;  /* blocks that are not there yet */
+    bool open;    /* order is made: rows may be taken */
+    int references;
+    int64_t bytes; /* stored, of its blocks */
+    struct tdm_loaded_window *next;
+} tdm_loaded_window;
+
+typedef struct tdm_lane {
+    tdm_loaded_window *first;
+    tdm_loaded_window **last;
+    int windows;     /* in the list */
+    bool wants_more; /* those are not enough for a batch */
+    /* Where the lane is: the epoch that it gives rows of, and the position in it. */
+    int64_t epoch;
+    tdm_lane_position position;
+    /* The next window to load. */
+    int64_t load_epoch;
+    int64_t load_window;
+} tdm_lane;
+
+/* A block on its way into a window. */
+typedef struct tdm_load_job {
+    tdm_job job;
+    tdm_pipeline *pipeline;
+    tdm_loaded_window *window;
+    int index; /* in the window */
+    int64_t block;
+    tdm_block_text *text; /* of a stream; NULL: the job reads the block itself */
+    struct tdm_load_job *next_free;
+} tdm_load_job;
+
+/* The permuted block list of an epoch. */
+typedef struct tdm_epoch_order {
+    int64_t epoch; /* -1: none */
+    uint32_t *blocks;
+} tdm_epoch_order;
+
+/* Reads a stream from its beginning to its end, once an epoch. */
+typedef struct tdm_stream_reader {
+    tdm_job job;
+    tdm_pipeline *pipeline;
+    tdm_input_stream *stream;
+    int64_t epoch;
+    int64_t position; /* of the next block, in the epoch's list */
+    bool running;
+    tdm_block_text *texts; /* [text_count] */
+    tdm_block_text **free_texts;
+    int text_count, free_count;
+} tdm_stream_reader;
+
+/* Rows of one window that go to one place of a batch. */
+typedef struct tdm_piece {
+    tdm_loaded_window *window;
+    int64_t first, count, at;
+} tdm_piece;
+
+typedef enum tdm_slot_state {
+    TDM_SLOT_FREE = 0,
+    TDM_SLOT_MAKING = 1,
+    TDM_SLOT_READY = 2,
+    TDM_SLOT_HELD = 3,
+} tdm_slot_state;
+
+#define TDM_BATCH_JOBS 8
+
+typedef struct tdm_batch_slot tdm_batch_slot;
+
+typedef struct tdm_batch_job {
+    tdm_job job;
+    tdm_batch_slot *slot;
+    int index;
+} tdm_batch_job;
+
+struct tdm_batch_slot {
+    tdm_delivery delivery; /* first: callers hold its address */
+    tdm_pipeline *pipeline;
+    tdm_slot_state state;
+    tdm_piece *pieces;
+    size_t piece_count, piece_capacity;
+    int pending; /* jobs of this phase that have not ended */
+    tdm_batch_job jobs[TDM_BATCH_JOBS];
+};
+
+struct tdm_pipeline {
+    tdm_pipeline_options options;
+    const tdm_featurizer *featurizer;
+    tdm_input *input;
+    pthread_mutex_t lock;
+    int active; /* jobs submitted and not ended */
+    bool closing;
+    tdm_error error;
+
+    tdm_lane *lanes;
+    int64_t block_count; /* -1: a stream whose end has not been seen */
+    tdm_epoch_order orders[2];
+    tdm_stream_reader reader;
+    tdm_block_text *texts; /* [threads], of jobs that read their block themselves */
+    tdm_load_job *free_jobs;
+    tdm_loaded_window *free_windows;
+    tdm_extract **free_extracts;
+    size_t free_extract_count, free_extract_capacity;
+
+    tdm_cache *cache;
+    tdm_cache_writer *writer;
+    bool writing;    /* the first epoch of this run goes into the cache */
+    int64_t written; /* blocks */
+    char *cache_path;
+
+    tdm_batch_slot *slots;
+    int64_t made;    /* batches planned so far: the next goes to slot made mod depth */
+    int64_t taken;   /* given out */
+    int64_t batches; /* of this epoch */
+    bool ended;
+    tdm_pipeline_stats stats;
+};
+
+/* ---- lanes.c; the lock is held by the caller of all of these ------------------------------------
+ */
+
+TDM_MUST_CHECK tdm_status tdm_lanes_init(tdm_pipeline *pipeline);
+void tdm_lanes_deinit(tdm_pipeline *pipeline);
+
+/* Starts loading what lanes lack. */
+TDM_MUST_CHECK tdm_status tdm_lanes_load(tdm_pipeline *pipeline);
+
+/* True where every lane has `rows` rows loaded, or all that are left of its epoch; loads where not.
+ */
+TDM_MUST_CHECK tdm_status tdm_lanes_have(tdm_pipeline *pipeline, int64_t rows, bool *have);
+
+/* Takes up to `rows` rows of the lane's epoch, appending pieces and reports to the slot and writing
+ * to rows from delivery.batch.rows on. Follows tdm_lanes_have. */
+TDM_MUST_CHECK tdm_status tdm_lane_take(tdm_pipeline *pipeline, int lane, int64_t rows,
+                                        tdm_batch_slot *slot);
+
+/* All lanes go over to the next epoch. */
+void tdm_lanes_next_epoch(tdm_pipeline *pipeline);
+
+void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window);
+
+/* ---- pipeline.c ---------------------------------------------------------------------------------
+ */
+
+/* With the lock held: does whatever can be done now. */
+void tdm_pipeline_pump(tdm_pipeline *pipeline);
+
+/* Submits a job that ends with tdm_pipeline_job_end(). */
+void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job *job);
+void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status);
+
+#endif
