@@ -10,8 +10,7 @@
 
 #include <stdbool.h>
 
-/* ---- the tree ----------------------------------------------------------------------------------
- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 typedef struct tdm_config tdm_config;           /* a loaded recipe; owns its nodes */
 typedef struct tdm_config_node tdm_config_node; /* borrowed from it */
@@ -20,7 +19,8 @@ typedef struct tdm_config_node tdm_config_node; /* borrowed from it */
  * circles are errors) is loaded first; then mappings merge key by key and anything else replaces.
  * Then each of `overrides`, "key.path=value" with the value in YAML ("train.epochs=2",
  * "data.train=[a.tsv, b.tsv]"), replaces what stands there, creating mappings on the way. Duplicate
- * keys, anchors that recur and files that are not YAML are errors with file:line. */
+ * keys, anchors, aliases, tags, a second document and what is not YAML in UTF-8 are errors with
+ * file:line. A null (~) stands for an absent value, also over one that is inherited. */
 TDM_MUST_CHECK tdm_status tdm_config_load(const char *path, const char *const *overrides,
                                           int override_count, tdm_config **out);
 
@@ -33,10 +33,11 @@ void tdm_config_free(tdm_config *config);
 
 const tdm_config_node *tdm_config_root(const tdm_config *config);
 
-/* The value at `key` of a mapping; NULL where there is none or `node` is NULL or no mapping. */
+/* The value at `key` of a mapping; NULL where there is none or a null, or `node` is NULL or no
+ * mapping. */
 const tdm_config_node *tdm_config_get(const tdm_config_node *node, const char *key);
 
-/* A scalar's text; NULL for other nodes. */
+/* A scalar's text; NULL for nulls and other nodes. */
 const char *tdm_config_text(const tdm_config_node *node);
 bool tdm_config_is_mapping(const tdm_config_node *node);
 bool tdm_config_is_sequence(const tdm_config_node *node);
@@ -47,8 +48,7 @@ const tdm_config_node *tdm_config_item(const tdm_config_node *node, int64_t inde
 /* TDM_E_CONFIG with "file:line: key.path: " (or "command line: key.path: ") before the message. */
 tdm_status tdm_config_fail(const tdm_config_node *node, const char *format, ...) TDM_PRINTF(2, 3);
 
-/* ---- schemas -----------------------------------------------------------------------------------
- */
+/* ---- schemas --------------------------------------------------------------------------------- */
 
 typedef enum tdm_config_type {
     TDM_CONFIG_BOOL,     /* bool: true or false */
@@ -117,8 +117,7 @@ void tdm_config_unbind(const tdm_config_schema *schema, void *values);
 TDM_MUST_CHECK tdm_status tdm_config_bind_strings(const tdm_config_node *node, tdm_strings *out);
 void tdm_strings_free(tdm_strings *strings);
 
-/* ---- the resolved recipe -----------------------------------------------------------------------
- */
+/* ---- the resolved recipe --------------------------------------------------------------------- */
 
 /* Text that grows; *text is zero-ended and freed with tdm_free(). */
 typedef struct tdm_text {
@@ -135,7 +134,8 @@ void tdm_text_free(tdm_text *text);
 TDM_MUST_CHECK tdm_status tdm_config_emit(const tdm_config_schema *schema, const void *values,
                                           int indent, tdm_text *text);
 
-/* Appends the reference of a schema: a line "path.key  default  help" for each key. */
+/* Appends the reference of a schema: a line "path.key  default  help (what is expected)" for each
+ * key. `path` is "" at the top. */
 TDM_MUST_CHECK tdm_status tdm_config_describe(const tdm_config_schema *schema, const char *path,
                                               tdm_text *text);
 

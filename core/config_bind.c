@@ -15,8 +15,7 @@ typedef struct binding_scope {
     const char *name;            /* in `outer` */
 } binding_scope;
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void missing_place(const binding_scope *scope, const char *below,
                           char place[TDM_CONFIG_PLACE_BYTES])
@@ -31,13 +30,7 @@ static void missing_place(const binding_scope *scope, const char *below,
         return;
     }
     char longer[TDM_CONFIG_PLACE_BYTES];
-    size_t length = strlen(scope->name);
-    if (length > sizeof longer - 2)
-        length = sizeof longer - 2;
-    memcpy(longer, scope->name, length);
-    longer[length++] = '.';
-    strncpy(longer + length, below, sizeof longer - length - 1);
-    longer[sizeof longer - 1] = '\0';
+    snprintf(longer, sizeof longer, "%s.%s", scope->name, below);
     missing_place(scope->outer, longer, place);
 }
 
@@ -99,17 +92,16 @@ static tdm_status fail_unknown(const tdm_config_node *node, const tdm_config_sch
     char place[TDM_CONFIG_PLACE_BYTES];
     tdm_config_place(node, node->key_line, NULL, place);
     status =
-        tdm_config_fail_at(place, "unknown key%s%s%s; known here: %s",
+        tdm_config_fail_at(place, "unknown key%s%s%s Known here: %s",
                            nearest != NULL ? ", did you mean " : "", nearest != NULL ? nearest : "",
-                           nearest != NULL ? "?" : "", schema->count > 0 ? known.bytes : "none");
+                           nearest != NULL ? "?" : ".", schema->count > 0 ? known.bytes : "none");
 done:
     tdm_free(names);
     tdm_text_free(&known);
     return status;
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool in_range(const tdm_config_key *key, double value)
 {
@@ -192,8 +184,7 @@ static tdm_status read_share(const tdm_config_key *key, const tdm_config_node *n
     return TDM_OK;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* A single value stands for a list of itself. */
 static int64_t list_count(const tdm_config_node *node)
@@ -233,8 +224,7 @@ static tdm_status read_ints(const tdm_config_key *key, const tdm_config_node *no
     return TDM_OK;
 }
 
-/* ---- sections ----------------------------------------------------------------------------------
- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static tdm_status bind_section(const binding_scope *scope, const tdm_config_schema *schema,
                                void *out);

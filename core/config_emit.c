@@ -6,8 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 tdm_status tdm_text_printf(tdm_text *text, const char *format, ...)
 {
@@ -32,8 +31,7 @@ void tdm_text_free(tdm_text *text)
     *text = (tdm_text){0};
 }
 
-/* ---- strings -----------------------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static bool is_letter(char c)
 {
@@ -114,8 +112,7 @@ static tdm_status emit_string(const char *string, tdm_text *text)
     return emit_quoted(string, text);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* A plain scalar stays plain where it may be a number or a bool to whoever reads it. */
 static tdm_status emit_scalar(const tdm_config_node *node, tdm_text *text)
@@ -174,8 +171,7 @@ static tdm_status emit_node(const tdm_config_node *node, int indent, tdm_text *t
     return TDM_OK;
 }
 
-/* ---- bound structs -----------------------------------------------------------------------------
- */
+/* ---- bound structs --------------------------------------------------------------------------- */
 
 static tdm_status emit_number(double value, tdm_text *text)
 {
@@ -283,8 +279,7 @@ tdm_status tdm_config_emit(const tdm_config_schema *schema, const void *values, 
     return TDM_OK;
 }
 
-/* ---- differences -------------------------------------------------------------------------------
- */
+/* ---- differences ----------------------------------------------------------------------------- */
 
 typedef struct tree_comparison {
     tdm_status (*differ)(void *context, const char *key, const char *in_a, const char *in_b);

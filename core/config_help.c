@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- expected values ---------------------------------------------------------------------------
- */
+/* ---- expected values ------------------------------------------------------------------------- */
 
 static tdm_status append_range(const tdm_config_key *key, tdm_text *text)
 {
@@ -66,8 +65,7 @@ tdm_status tdm_config_expected(const tdm_config_key *key, tdm_text *text)
     return tdm_text_printf(text, "a value");
 }
 
-/* ---- the reference -----------------------------------------------------------------------------
- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 static tdm_status describe_key(const tdm_config_key *key, const char *path, tdm_text *text)
 {
@@ -96,8 +94,7 @@ tdm_status tdm_config_describe(const tdm_config_schema *schema, const char *path
     return TDM_OK;
 }
 
-/* ---- did you mean ------------------------------------------------------------------------------
- */
+/* ---- did you mean ---------------------------------------------------------------------------- */
 
 #define MAX_WORD 64
 

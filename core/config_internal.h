@@ -7,11 +7,11 @@
 #define TDM_CONFIG_MAX_BYTES   (4u << 20)
 #define TDM_CONFIG_MAX_DEPTH   64     /* mappings and sequences in one another */
 #define TDM_CONFIG_MAX_NODES   100000 /* keys and values of a recipe and all that it extends */
+#define TDM_CONFIG_MAX_FILES   32     /* that extend one another */
 #define TDM_CONFIG_MAX_KEY     200    /* bytes: quoted and escaped, YAML reads no key above 1024 */
 #define TDM_CONFIG_PLACE_BYTES 512
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 typedef enum tdm_config_kind {
     TDM_NODE_NULL, /* ~, null or nothing: stands for an absent value */
@@ -59,8 +59,7 @@ void tdm_config_place(const tdm_config_node *node, int line, const char *below,
 /* TDM_E_CONFIG with "place: " before the message. */
 tdm_status tdm_config_fail_at(const char *place, const char *format, ...) TDM_PRINTF(2, 3);
 
-/* ---- YAML --------------------------------------------------------------------------------------
- */
+/* ---- YAML ------------------------------------------------------------------------------------ */
 
 typedef struct tdm_config_source {
     const char *text;
@@ -77,8 +76,7 @@ TDM_MUST_CHECK tdm_status tdm_config_read(tdm_config *config, const tdm_config_s
 
 TDM_MUST_CHECK tdm_status tdm_config_create(tdm_config **out);
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 typedef enum tdm_number_result {
     TDM_NUMBER_OK,
@@ -98,8 +96,7 @@ tdm_number_result tdm_number_parse_percent(const char *text, double *out);
 void tdm_number_format(double value, char text[TDM_NUMBER_BYTES]);
 void tdm_number_format_percent(double value, char text[TDM_NUMBER_BYTES]);
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* What a value of this key must be: "a whole number from 1 to 10". */
 TDM_MUST_CHECK tdm_status tdm_config_expected(const tdm_config_key *key, tdm_text *text);

@@ -8,8 +8,7 @@
 
 #define COMMAND_LINE "command line"
 
-/* ---- mappings ----------------------------------------------------------------------------------
- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 /* Puts `child` in the place of its key, or behind the others. */
 static tdm_status set_child(tdm_config *config, tdm_config_node *mapping, tdm_config_node *child)
@@ -56,8 +55,7 @@ static tdm_status merge(tdm_config *config, tdm_config_node *base, tdm_config_no
     return TDM_OK;
 }
 
-/* ---- extends -----------------------------------------------------------------------------------
- */
+/* ---- extends --------------------------------------------------------------------------------- */
 
 /* The files being loaded, each because the next one extends it. */
 typedef struct extends_chain {
@@ -66,15 +64,25 @@ typedef struct extends_chain {
     bool is_file; /* false: a text in memory that has no file */
 } extends_chain;
 
-static bool is_circle(const extends_chain *link)
+static bool is_same_file(const extends_chain *a, const extends_chain *b)
 {
-    for (const extends_chain *other = link->extended_by; other != NULL;
-         other = other->extended_by) {
-        if (link->is_file && other->is_file && link->file.st_dev == other->file.st_dev &&
-            link->file.st_ino == other->file.st_ino)
-            return true;
+    return a->is_file && b->is_file && a->file.st_dev == b->file.st_dev &&
+           a->file.st_ino == b->file.st_ino;
+}
+
+static tdm_status check_chain(const extends_chain *link, const char *path,
+                              const tdm_config_node *extends)
+{
+    int length = 1;
+    for (const extends_chain *other = link->extended_by; other != NULL; length++) {
+        if (is_same_file(link, other))
+            return tdm_config_fail(extends, "%s extends this file, so this file cannot extend it",
+                                   path);
+        other = other->extended_by;
     }
-    return false;
+    if (length > TDM_CONFIG_MAX_FILES)
+        return tdm_config_fail(extends, "more than %d files in a row", TDM_CONFIG_MAX_FILES);
+    return TDM_OK;
 }
 
 /* Takes the root's `extends` out; *extends is NULL where there is none. */
@@ -117,8 +125,11 @@ static tdm_status read_recipe_file(tdm_config *config, const char *path,
 {
     char *text;
     size_t bytes;
-    TDM_TRY(tdm_file_get(path, TDM_CONFIG_MAX_BYTES, &text, &bytes));
-    tdm_status status = read_recipe(config, text, bytes, path, extended_by, out);
+    tdm_status status = tdm_file_get(path, TDM_CONFIG_MAX_BYTES, &text, &bytes);
+    if (status == TDM_E_FORMAT)
+        return tdm_config_fail_at(path, "longer than %u bytes", TDM_CONFIG_MAX_BYTES);
+    TDM_TRY(status);
+    status = read_recipe(config, text, bytes, path, extended_by, out);
     tdm_free(text);
     return status;
 }
@@ -132,13 +143,9 @@ static tdm_status inherit(tdm_config *config, const char *name, const extends_ch
     tdm_status status;
     extends_chain next = {.extended_by = link};
     next.is_file = stat(path, &next.file) == 0;
-    if (is_circle(&next)) {
-        status =
-            tdm_config_fail(extends, "%s extends this file, so this file cannot extend it", path);
-        goto done;
-    }
+    TDM_TRY_GOTO(check_chain(&next, path, extends), done);
     status = read_recipe_file(config, path, &next, &base);
-    if (status == TDM_E_IO) {
+    if (status != TDM_OK && status != TDM_E_CONFIG && status != TDM_E_NOMEM) {
         char place[TDM_CONFIG_PLACE_BYTES];
         tdm_config_place(extends, 0, NULL, place);
         status = tdm_fail_context(status, "%s", place);
@@ -169,8 +176,7 @@ static tdm_status read_recipe(tdm_config *config, const char *text, size_t bytes
     return TDM_OK;
 }
 
-/* ---- overrides ---------------------------------------------------------------------------------
- */
+/* ---- overrides ------------------------------------------------------------------------------- */
 
 static tdm_status fail_override(const char *override)
 {

@@ -56,8 +56,7 @@ static void current_place(const yaml_builder *builder, int line, char place[TDM_
         return tdm_config_fail_at(place_, __VA_ARGS__);                                            \
     } while (0)
 
-/* ---- syntax errors -----------------------------------------------------------------------------
- */
+/* ---- syntax errors --------------------------------------------------------------------------- */
 
 static int line_of_byte(const tdm_config_source *source, size_t offset)
 {
@@ -81,8 +80,7 @@ static tdm_status fail_syntax(const yaml_builder *builder)
          (builder->source->has_lines ? mark.column : mark.index) + 1);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static tdm_status count_node(yaml_builder *builder, int line)
 {
@@ -175,8 +173,7 @@ static tdm_status end(yaml_builder *builder)
     return node->kind == TDM_NODE_MAPPING ? check_duplicates(children, count) : TDM_OK;
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool is_null(const char *text)
 {

@@ -13,8 +13,7 @@ struct tdm_config_chunk {
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
-/* ---- the recipe's memory -----------------------------------------------------------------------
- */
+/* ---- the recipe's memory --------------------------------------------------------------------- */
 
 tdm_status tdm_config_create(tdm_config **out)
 {
@@ -58,8 +57,7 @@ tdm_status tdm_config_copy(tdm_config *config, const char *text, size_t bytes, c
     return TDM_OK;
 }
 
-/* ---- reading nodes -----------------------------------------------------------------------------
- */
+/* ---- reading nodes --------------------------------------------------------------------------- */
 
 const tdm_config_node *tdm_config_root(const tdm_config *config)
 {
@@ -108,8 +106,7 @@ const tdm_config_node *tdm_config_item(const tdm_config_node *node, int64_t inde
     return index >= 0 && index < tdm_config_count(node) ? node->children[index] : NULL;
 }
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void append(char place[TDM_CONFIG_PLACE_BYTES], const char *format, ...) TDM_PRINTF(2, 3);
 
@@ -144,24 +141,33 @@ void tdm_config_place(const tdm_config_node *node, int line, const char *below,
         append(place, "%s%s", node->parent == NULL ? ": " : ".", below);
 }
 
-tdm_status tdm_config_fail_at(const char *place, const char *format, ...)
+static tdm_status fail_with(const char *place, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
+static tdm_status fail_with(const char *place, const char *format, va_list arguments)
 {
     char message[TDM_ERROR_BYTES];
+    vsnprintf(message, sizeof message, format, arguments);
+    return tdm_fail(TDM_E_CONFIG, "%s: %s", place, message);
+}
+
+tdm_status tdm_config_fail_at(const char *place, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    tdm_status status = fail_with(place, format, arguments);
     va_end(arguments);
-    return tdm_fail(TDM_E_CONFIG, "%s: %s", place, message);
+    return status;
 }
 
 tdm_status tdm_config_fail(const tdm_config_node *node, const char *format, ...)
 {
-    char place[TDM_CONFIG_PLACE_BYTES] = "recipe", message[TDM_ERROR_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
+    char place[TDM_CONFIG_PLACE_BYTES] = "recipe";
     if (node != NULL)
         tdm_config_place(node, 0, NULL, place);
-    return tdm_fail(TDM_E_CONFIG, "%s: %s", place, message);
+    va_list arguments;
+    va_start(arguments, format);
+    tdm_status status = fail_with(place, format, arguments);
+    va_end(arguments);
+    return status;
 }
