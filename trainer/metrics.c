@@ -76,8 +76,7 @@ static void add_rows(tdm_metrics *metrics, const float *probabilities, const flo
     }
 }
 
-/* Whether all weights are 1 and all labels 0 or 1, told by their bits: bit 29 is set from 2^-63 on.
- */
+/* Whether all weights are 1 and all labels 0 or 1, by their bits (bit 29 is set from 2^-63 on). */
 static bool are_plain(const float *labels, const float *weights, int64_t count)
 {
     const uint32_t one = 0x3f800000;
@@ -184,25 +183,30 @@ tdm_status tdm_metrics_get(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_res
     return TDM_OK;
 }
 
-static json_t *number(double value)
+static int set_number(json_t *object, const char *key, double value)
 {
-    return isfinite(value) ? json_real(value) : json_null();
+    return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
 tdm_status tdm_metrics_result_json(const tdm_metrics_result *result, json_t **out)
 {
-    *out = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}",          //
-                     "rows", (json_int_t)result->rows,                         //
-                     "auc", number(result->auc),                               //
-                     "auc_error", number(result->auc_error),                   //
-                     "logloss", number(result->logloss),                       //
-                     "normalized_entropy", number(result->normalized_entropy), //
-                     "calibration", number(result->calibration),               //
-                     "mean_label", number(result->mean_label),                 //
-                     "mean_prediction", number(result->mean_prediction),       //
-                     "positives", (json_int_t)result->positives);
-    TDM_FAIL_IF(*out == NULL, TDM_E_NOMEM, "out of memory for the metrics' JSON");
-    return TDM_OK;
+    json_t *object = json_object();
+    int failed = json_object_set_new(object, "rows", json_integer(result->rows));
+    failed |= set_number(object, "auc", result->auc);
+    failed |= set_number(object, "auc_error", result->auc_error);
+    failed |= set_number(object, "logloss", result->logloss);
+    failed |= set_number(object, "normalized_entropy", result->normalized_entropy);
+    failed |= set_number(object, "calibration", result->calibration);
+    failed |= set_number(object, "mean_label", result->mean_label);
+    failed |= set_number(object, "mean_prediction", result->mean_prediction);
+    failed |= json_object_set_new(object, "positives", json_integer(result->positives));
+    *out = NULL;
+    if (!failed) {
+        *out = object;
+        return TDM_OK;
+    }
+    json_decref(object);
+    return tdm_fail(TDM_E_NOMEM, "out of memory for the metrics' JSON");
 }
 
 static tdm_status append_line(tdm_text *text, const char *name, double value)

@@ -60,16 +60,20 @@ tdm_status tdm_metrics_save(const tdm_metrics *metrics, json_t **out)
     *out = NULL;
     TDM_FAIL_IF(metrics->auc.bins == NULL, TDM_E_STATE,
                 "metrics that keep their rows for an exact AUC cannot be saved");
-    *out = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}",                  //
-                     "rows", (json_int_t)metrics->rows,                      //
-                     "positives", (json_int_t)metrics->positives,            //
-                     "weight_sum", pack_double(metrics->weight_sum),         //
-                     "loss_sum", pack_double(metrics->loss_sum),             //
-                     "label_sum", pack_double(metrics->label_sum),           //
-                     "prediction_sum", pack_double(metrics->prediction_sum), //
-                     "auc_bins", pack_bins(metrics->auc.bins));
-    TDM_FAIL_IF(*out == NULL, TDM_E_NOMEM, "out of memory for the metrics' JSON");
-    return TDM_OK;
+    json_t *object = json_object();
+    int failed = json_object_set_new(object, "rows", json_integer(metrics->rows));
+    failed |= json_object_set_new(object, "positives", json_integer(metrics->positives));
+    failed |= json_object_set_new(object, "weight_sum", pack_double(metrics->weight_sum));
+    failed |= json_object_set_new(object, "loss_sum", pack_double(metrics->loss_sum));
+    failed |= json_object_set_new(object, "label_sum", pack_double(metrics->label_sum));
+    failed |= json_object_set_new(object, "prediction_sum", pack_double(metrics->prediction_sum));
+    failed |= json_object_set_new(object, "auc_bins", pack_bins(metrics->auc.bins));
+    if (!failed) {
+        *out = object;
+        return TDM_OK;
+    }
+    json_decref(object);
+    return tdm_fail(TDM_E_NOMEM, "out of memory for the metrics' JSON");
 }
 
 static tdm_status restore_int(const json_t *saved, const char *key, int64_t *out)
