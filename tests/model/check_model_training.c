@@ -76,10 +76,11 @@ static void poke(tdm_rig *rig, float *device, float value)
     ck_assert_ok(rig->backend->type->stream_sync(rig->backend, NULL));
 }
 
-/* The element whose gradient is largest, by central differences. */
+/* The element whose gradient is largest, by central differences so small that few rows cross a
+ * kink. */
 static void check_largest_gradient(tdm_rig *rig, const tdm_parameter *parameter)
 {
-    const double h = 4e-3;
+    const double h = 3e-4;
     int64_t largest = 0;
     tdm_rig_run(rig, 1, 0, true);
     double *gradients = tdm_rig_read_gradients(rig, parameter);
@@ -95,7 +96,7 @@ static void check_largest_gradient(tdm_rig *rig, const tdm_parameter *parameter)
     double below = tdm_rig_run(rig, 1, 0, true);
     poke(rig, device, (float)values[largest]);
     double expected = (above - below) / (2 * h);
-    double tolerance = 2e-2 * fabs(expected) + 5e-5;
+    double tolerance = 3e-2 * fabs(expected) + 5e-5;
     ck_assert_msg(gradients[largest] != 0, "%s: no gradient", parameter->name);
     ck_assert_msg(fabs(gradients[largest] - expected) <= tolerance, "%s: gradient %.6g, not %.6g",
                   parameter->name, gradients[largest], expected);
