@@ -3,17 +3,17 @@
     pip install torch numpy safetensors
     python tests/golden/make_ctr_golden.py
 
-Everything is computed in float64 by PyTorch's autograd from written-out formulas, from float32 weights
-and inputs that both sides start from. A file holds
+Everything is computed in float64 by PyTorch's autograd from written-out formulas, from float32
+weights and inputs that both sides start from. A file holds
 
     fields.rows, fields.dims    table rows and embedding_dim of each field
-    batch.*                     STEPS batches: ids [steps, fields, batch], dense, label, weight, rows
+    batch.*                     batches: ids [steps, fields, batch], dense, label, weight, rows
     init.<parameter>            F32
     logits, loss, grad.*        of the first batch, F64; sparse gradients as whole tables
-    train.loss, final.*         the loss of each batch before its update by Adam, and the weights after
+    train.loss, final.*         the loss of each batch before its update by Adam, the weights after
 
-Rows behind the valid ones hold NaN and ids of other rows: nothing may read them. No pre-activation of a
-ReLU comes nearer to zero than KINK.
+Rows behind the valid ones hold NaN and ids of no row: nothing may read them. No pre-activation of
+a ReLU comes nearer to zero than KINK.
 """
 import os
 
@@ -89,7 +89,8 @@ def shapes_of(model, dims):
     out += [(f"embedding.{f}.weight", (r, d), True) for f, r, d in zip(FIELDS, ROWS, dims)]
     if model is dcn_v2:
         for i in range(CROSSES):
-            out += [(f"cross.{i}.weight", (width, width), False), (f"cross.{i}.bias", (width,), False)]
+            out += [(f"cross.{i}.weight", (width, width), False),
+                    (f"cross.{i}.bias", (width,), False)]
         out += [("cross.logit.weight", (1, width), False)]
     for i, (before, units) in enumerate(zip([width, *UNITS], UNITS)):
         out += [(f"mlp.{i}.weight", (units, before), False), (f"mlp.{i}.bias", (units,), False)]
@@ -135,11 +136,12 @@ def draw_smooth_batch(rng, model, weights, valid):
             break
     for name in ("dense", "label", "weight"):
         batch[name][valid:] = np.nan
+    batch["ids"][:, valid:] = 0xffffffff
     return batch
 
 
 def adam(weights, moments, batch, valid, step, parameters):
-    """Dense: every element. Sparse: the rows whose ids the batch holds, 0 apart; all with the global step."""
+    """Dense: every element. Sparse: the rows whose ids the batch holds, 0 apart. t is global."""
     for name, _, sparse in parameters:
         w, g = weights[name].data, weights[name].grad
         if sparse:
