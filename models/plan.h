@@ -13,8 +13,20 @@
 typedef struct tdm_plan tdm_plan;
 typedef struct tdm_step tdm_step;
 
-/* ---- layers ------------------------------------------------------------------------------------
- */
+/* A matrix product of a training step, as ops->gemm is asked for it: c [m, n]. */
+typedef struct tdm_product {
+    int64_t m, n, k;
+    bool trans_a, trans_b, accumulate;
+} tdm_product;
+
+/* `count` goes on counting where `capacity` ends. */
+typedef struct tdm_product_list {
+    tdm_product *items;
+    int capacity;
+    int count;
+} tdm_product_list;
+
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 typedef struct tdm_layer tdm_layer;
 
@@ -22,6 +34,8 @@ typedef struct tdm_layer_type {
     const char *name;
     tdm_status (*forward)(tdm_layer *layer, const tdm_step *step);
     tdm_status (*backward)(tdm_layer *layer, const tdm_step *step);
+    /* Appends the products of a training step; NULL where there are none. */
+    void (*products)(const tdm_layer *layer, const tdm_plan *plan, tdm_product_list *list);
     void (*destroy)(tdm_layer *layer); /* frees what the layer owns, not the struct; may be NULL */
 } tdm_layer_type;
 
@@ -31,13 +45,15 @@ struct tdm_layer {
     char *name; /* "mlp.0": the prefix of its parameters */
 };
 
-/* Allocates a layer's struct of `size` bytes, which begins with a tdm_layer, and appends it. The
- * plan owns it. */
+/* Allocates a layer's struct of `size` bytes, which begins with a tdm_layer, set to zero, and
+ * appends it. The plan owns it. `name` is copied. */
 TDM_MUST_CHECK tdm_status tdm_plan_layer(tdm_plan *plan, const tdm_layer_type *type,
                                          const char *name, size_t size, void *out);
 
-/* ---- parameters --------------------------------------------------------------------------------
- */
+/* The layer word of the random numbers drawn for `name`: 16 bits of its XXH3. */
+uint32_t tdm_layer_word(const char *name);
+
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 typedef enum tdm_init_type {
     TDM_INIT_ZERO = 0,
@@ -50,7 +66,7 @@ typedef struct tdm_init {
 } tdm_init;
 
 typedef struct tdm_parameter {
-    char *name; /* unique: "embedding.C1.weight" */
+    char *name; /* "embedding.C1.weight" */
     tdm_shape shape;
     tdm_init init;
     bool decay;     /* weight decay applies */
@@ -60,38 +76,74 @@ typedef struct tdm_parameter {
 } tdm_parameter;
 
 /* Declares a parameter called "<prefix>.<name>" and returns its index. Dense parameters get their
- * places in reverse order of declaration, sparse ones in order, each aligned to TDM_ALIGNMENT. */
+ * places in reverse order of declaration, when the plan is complete; sparse ones get theirs at
+ * once, in order. Each is aligned to TDM_ALIGNMENT. TDM_E_CONFIG where the name is taken. */
 TDM_MUST_CHECK tdm_status tdm_plan_parameter(tdm_plan *plan, const char *prefix, const char *name,
                                              tdm_shape shape, tdm_init init, bool decay,
                                              bool sparse, int *out);
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+const tdm_parameter *tdm_plan_parameter_get(const tdm_plan *plan, int index);
+
+/* The rows of an embedding layer that a step trains: where the batch has its distinct ids, and the
+ * scratch that holds a gradient for each. */
+typedef struct tdm_plan_sparse {
+    const tdm_embedding_field
+        *fields; /* the layer's; `table` counts from the sparse slab's start */
+    int field_count;
+    int counts, ids, starts, positions; /* tensors of the batch */
+    int gradients;                      /* a tdm_scratch */
+} tdm_plan_sparse;
+
+/* Declares the sparse gradients of a layer. *sparse is copied. */
+TDM_MUST_CHECK tdm_status tdm_plan_sparse_gradient(tdm_plan *plan, const tdm_plan_sparse *sparse);
+
+tdm_distinct_ids tdm_plan_distinct(const tdm_plan *plan, const tdm_plan_sparse *sparse,
+                                   const unsigned char *batch);
+
+/* Declares that the batch lacks what training needs; `tensor` (kept, not copied) is its name. */
+void tdm_plan_cannot_train(tdm_plan *plan, const char *tensor);
+
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* A value of the step, [batch, columns], with a gradient of the same shape. */
 typedef int tdm_value;
+#define TDM_NO_VALUE (-1)
 
-/* Declares a value that a layer computes. */
+/* Declares a value that the layer added last computes. Rows of 16 columns and more are padded to
+ * TDM_ALIGNMENT; the padding is zero and stays so. */
 TDM_MUST_CHECK tdm_status tdm_plan_value(tdm_plan *plan, int64_t columns, tdm_value *out);
 
-/* Declares that a layer reads `value` and will write its gradient in backward. Layers declare
- * inputs when they are added. *accumulate (which must live as long as the layer) becomes true where
- * another layer's backward writes that gradient before this one's does. */
-TDM_MUST_CHECK tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
+/* Declares tensor `tensor` of the batch, F32 [batch, columns], as a value. It has no gradient. */
+TDM_MUST_CHECK tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out);
+
+/* Declares that a layer reads `value` and will write its gradient in backward, all columns of it.
+ * Layers declare inputs when they are added. *accumulate (which must live as long as the layer)
+ * becomes true where another layer's backward writes that gradient before this one's does. */
+void tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
 
 int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value);
+/* False for a value of the batch. */
+bool tdm_plan_has_gradient(const tdm_plan *plan, tdm_value value);
 
-/* Scratch or saved memory of `bytes`, its own for the whole step; *offset is for tdm_step_scratch.
- */
-TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, size_t *offset);
+/* Memory of a layer, its own for the whole step, zero before the first. */
+typedef int tdm_scratch;
 
-/* ---- the batch ---------------------------------------------------------------------------------
- */
+/* With `training_only` there is none of it in a model that only predicts. */
+TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, bool training_only,
+                                           tdm_scratch *out);
+
+/* At least `bytes` of memory that all layers share: it keeps its contents for one backward call. */
+void tdm_plan_workspace(tdm_plan *plan, size_t bytes);
+
+/* ---- the batch ------------------------------------------------------------------------------- */
 
 const tdm_batch_layout *tdm_plan_batch(const tdm_plan *plan);
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* The index of the batch's tensor `name`; TDM_E_ARG where there is none of this type and shape. */
+TDM_MUST_CHECK tdm_status tdm_plan_batch_tensor(const tdm_plan *plan, const char *name,
+                                                tdm_dtype dtype, tdm_shape shape, int *out);
+
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* What layers see of a running step. */
 struct tdm_step {
@@ -107,13 +159,15 @@ struct tdm_step {
     bool training; /* dropout is on */
 };
 
-/* Parameter `index` and its dense gradient. */
+/* Dense parameter `index` and its gradient. */
 float *tdm_step_parameter(const tdm_step *step, int index);
 float *tdm_step_parameter_gradient(const tdm_step *step, int index);
 
 tdm_matrix tdm_step_value(const tdm_step *step, tdm_value value);
+/* data is NULL for a value of the batch. */
 tdm_matrix tdm_step_gradient(const tdm_step *step, tdm_value value);
-void *tdm_step_scratch(const tdm_step *step, size_t offset);
+void *tdm_step_scratch(const tdm_step *step, tdm_scratch scratch);
+void *tdm_step_workspace(const tdm_step *step);
 
 /* Tensor `index` of the batch, and the pointer that ops take as `rows`. */
 static inline const void *tdm_step_batch(const tdm_step *step, int index)
