@@ -11,6 +11,7 @@ void tdm_log_set_sink(tdm_log_sink sink, void *context)
     log_context = context;
 }
 
+TDM_PRINTF(2, 0)
 static void log_message(tdm_log_level level, const char *format, va_list arguments)
 {
     if (log_sink == NULL)
