@@ -13,6 +13,9 @@ void tdm_log_set_sink(tdm_log_sink sink, void *context)
 
 TDM_PRINTF(2, 0)
 static void log_message(tdm_log_level level, const char *format, va_list arguments)
+    TDM_PRINTF(2, 0);
+
+static void log_message(tdm_log_level level, const char *format, va_list arguments)
 {
     if (log_sink == NULL)
         return;
