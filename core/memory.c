@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Pieces from LARGE_BYTES on are aligned to, and asked to be made of, huge pages: embedding tables are
+ * read at random, and a miss of the page tables costs as much as a miss of the caches. */
+#define LARGE_BYTES     ((size_t)4 << 20)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static _Atomic int64_t allocations;
 static _Atomic int64_t live_bytes;
@@ -36,6 +42,17 @@ static tdm_status out_of_memory(size_t bytes)
     return tdm_fail(TDM_E_NOMEM, "out of memory: %zu bytes were asked for", bytes);
 }
 
+static void *aligned_memory(size_t bytes)
+{
+    void *memory;
+    bool large = bytes >= LARGE_BYTES;
+    if (posix_memalign(&memory, large ? HUGE_PAGE_BYTES : TDM_ALIGNMENT, bytes) != 0)
+        return NULL;
+    if (large)
+        madvise(memory, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, MADV_HUGEPAGE);
+    return memory;
+}
+
 tdm_status tdm_alloc(size_t count, size_t size, void *out)
 {
     void *memory = NULL;
@@ -46,7 +63,7 @@ tdm_status tdm_alloc(size_t count, size_t size, void *out)
     if (bytes == 0)
         return TDM_OK;
     bytes = (bytes + TDM_ALIGNMENT - 1) / TDM_ALIGNMENT * TDM_ALIGNMENT;
-    memory = must_fail() ? NULL : aligned_alloc(TDM_ALIGNMENT, bytes);
+    memory = must_fail() ? NULL : aligned_memory(bytes);
     if (memory == NULL)
         return out_of_memory(bytes);
     memset(memory, 0, bytes);

@@ -1,0 +1,119 @@
+#include "tests/op/op_cases.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* ---- gemm --------------------------------------------------------------------------------------
+ */
+
+typedef struct product_shape {
+    int64_t m, n, k;
+    int64_t invalid; /* rows of the batch behind the valid ones; -1: no count of rows */
+} product_shape;
+
+static const product_shape product_shapes[] = {
+    {1, 1, 1, -1},    {1, 1, 37, -1},   {1, 40, 1, 0},    {7, 1, 1, 2},     {300, 1, 40, 3},
+    {1, 67, 300, -1}, {67, 1, 300, -1}, {5, 3, 2, -1},    {17, 31, 13, 4},  {64, 48, 32, -1},
+    {33, 129, 65, 0}, {2, 530, 3, -1},  {530, 2, 35, 29}, {260, 97, 61, 7}, {97, 61, 530, 11},
+    {6, 5, 4, 6},     {6, 1, 4, 6},     {1, 4, 6, 6},     {300, 40, 1, 9},
+};
+
+enum { PLAIN, ACCUMULATE, BIAS, RELU, BIAS_RELU, MODES };
+
+bool case_gemm(op_world *world, int n, tdm_gemm_args *args)
+{
+    int mode = n % MODES, transposed = n / MODES % 4, shape = n / MODES / 4;
+    if (shape >= COUNT(product_shapes))
+        return false;
+    product_shape size = product_shapes[shape];
+    bool trans_a = transposed & 1, trans_b = transposed & 2;
+    int64_t batch = trans_a ? size.k : size.m;
+    if (size.invalid > batch)
+        size.invalid = batch;
+    int64_t valid = size.invalid < 0 ? -1 : batch - size.invalid;
+    int64_t gap = shape % 3 * 5;
+    *args = (tdm_gemm_args){.trans_a = trans_a, .trans_b = trans_b};
+    args->accumulate = mode == ACCUMULATE;
+    args->a = op_matrix(world, "a", batch, trans_a ? size.m : size.k, valid, gap, OP_RANDOM);
+    args->b = op_matrix(world, "b", trans_b ? size.n : size.k, trans_b ? size.k : size.n,
+                        trans_a && !trans_b ? valid : -1, gap, OP_RANDOM);
+    args->c = op_matrix(world, "c", size.m, size.n, trans_a ? -1 : valid, gap,
+                        args->accumulate ? OP_RANDOM : OP_NAN);
+    if (mode == BIAS || mode == BIAS_RELU)
+        args->bias = op_floats(world, "bias", size.n, OP_RANDOM);
+    args->activation =
+        mode == RELU || mode == BIAS_RELU ? TDM_ACTIVATION_RELU : TDM_ACTIVATION_NONE;
+    args->rows = op_rows(world, valid);
+    return true;
+}
+
+/* ---- elements ----------------------------------------------------------------------------------
+ */
+
+typedef struct element_shape {
+    int64_t rows, columns, valid, gap;
+} element_shape;
+
+static const element_shape element_shapes[] = {
+    {1, 1, -1, 0},    {1, 17, -1, 3},    {3, 31, 2, 0},     {5, 64, -1, 0}, {67, 101, 50, 7},
+    {400, 1, 397, 2}, {300, 130, -1, 0}, {129, 67, 129, 1}, {4, 8, 0, 0},   {2, 20000, 1, 0},
+};
+
+bool case_add(op_world *world, int n, tdm_add_args *args)
+{
+    if (n / 2 >= COUNT(element_shapes))
+        return false;
+    element_shape s = element_shapes[n / 2];
+    args->accumulate = n % 2 == 1;
+    args->x = op_matrix(world, "x", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
+    args->y = op_matrix(world, "y", s.rows, s.columns, s.valid, 2 * s.gap,
+                        args->accumulate ? OP_RANDOM : OP_NAN);
+    args->rows = op_rows(world, s.valid);
+    return true;
+}
+
+bool case_column_sum(op_world *world, int n, tdm_column_sum_args *args)
+{
+    if (n >= COUNT(element_shapes))
+        return false;
+    element_shape s = element_shapes[n];
+    args->x = op_matrix(world, "x", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
+    args->sums = op_floats(world, "sums", s.columns, OP_RANDOM);
+    args->rows = op_rows(world, s.valid);
+    return true;
+}
+
+/* Every other case writes dx over dy, every third has no bias gradient. */
+bool case_relu_bwd(op_world *world, int n, tdm_relu_bwd_args *args)
+{
+    if (n >= 6 * COUNT(element_shapes))
+        return false;
+    element_shape s = element_shapes[n / 6];
+    args->y = op_matrix(world, "y", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
+    args->dy = op_matrix(world, "dy", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
+    args->dx =
+        n % 2 == 0 ? args->dy : op_matrix(world, "dx", s.rows, s.columns, s.valid, s.gap, OP_NAN);
+    args->bias_gradient =
+        n % 3 == 0 ? NULL : op_floats(world, "bias_gradient", s.columns, OP_RANDOM);
+    args->rows = op_rows(world, s.valid);
+    return true;
+}
+
+bool case_dropout(op_world *world, int n, tdm_dropout_args *args)
+{
+    static const float rates[] = {0.0f, 0.2f, 0.5f, 0.999f};
+    if (n >= 4 * COUNT(element_shapes))
+        return false;
+    element_shape s = element_shapes[n / 4];
+    args->rate = rates[n % 4];
+    args->key = tdm_philox_make_key(0x123456789abcdefu, TDM_PURPOSE_DROPOUT, 5);
+    args->x = op_matrix(world, "x", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
+    args->y =
+        n % 3 == 0 ? args->x : op_matrix(world, "y", s.rows, s.columns, s.valid, s.gap, OP_NAN);
+    uint64_t *samples = op_bytes(world, (size_t)s.rows * sizeof *samples);
+    for (int64_t r = 0; r < s.rows; r++)
+        ((uint64_t *)op_host(world, samples))[r] = 0xabcdef0123456789u * (uint64_t)(r + 1);
+    args->samples = samples;
+    args->scalars = world->scalars;
+    args->rows = op_rows(world, s.valid);
+    return true;
+}

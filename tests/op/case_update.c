@@ -1,0 +1,129 @@
+#include "tests/op/op_cases.h"
+
+#include <math.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* ---- loss --------------------------------------------------------------------------------------
+ */
+
+typedef struct loss_shape {
+    int64_t batch, valid;
+} loss_shape;
+
+static const loss_shape loss_shapes[] = {{1, -1},   {2, 1},      {37, 37},   {256, 255},
+                                         {257, -1}, {1500, 999}, {4096, -1}, {5, 0}};
+
+bool case_weight_sum(op_world *world, int n, tdm_weight_sum_args *args)
+{
+    if (n >= COUNT(loss_shapes))
+        return false;
+    loss_shape s = loss_shapes[n];
+    tdm_matrix weights = op_matrix(world, "weights", s.batch, 1, s.valid, 0, OP_POSITIVE);
+    *args = (tdm_weight_sum_args){.weights = weights.data,
+                                  .batch = s.batch,
+                                  .rows = op_rows(world, s.valid),
+                                  .scalars = world->scalars};
+    return true;
+}
+
+/* Case n % 4: all outputs, no probabilities, no gradient, a batch without weight. */
+bool case_bce(op_world *world, int n, tdm_bce_args *args)
+{
+    if (n / 4 >= COUNT(loss_shapes))
+        return false;
+    loss_shape s = loss_shapes[n / 4];
+    int64_t valid = s.valid < 0 ? s.batch : s.valid;
+    args->logits = op_matrix(world, "logits", s.batch, 1, s.valid, n % 3, OP_RANDOM);
+    float *logits = op_host(world, args->logits.data);
+    float *labels = op_matrix(world, "labels", s.batch, 1, s.valid, 0, OP_RANDOM).data;
+    for (int64_t r = 0; r < valid; r++) {
+        logits[r * args->logits.stride] *= r % 7 == 0 ? 60.0f : 5.0f;
+        ((float *)op_host(world, labels))[r] = op_draw(world, 3) == 0 ? 1.0f : 0.0f;
+    }
+    args->labels = labels;
+    args->weights = op_matrix(world, "weights", s.batch, 1, s.valid, 0, OP_POSITIVE).data;
+    if (n % 4 != 1)
+        args->probabilities = op_floats(world, "probabilities", s.batch, OP_NAN);
+    if (n % 4 != 2)
+        args->dlogits = op_matrix(world, "dlogits", s.batch, 1, s.valid, n % 3, OP_NAN);
+    if (n % 4 == 3)
+        ((tdm_step_scalars *)op_host(world, world->scalars))->weight_sum = 0.0;
+    args->scalars = world->scalars;
+    args->rows = op_rows(world, s.valid);
+    return true;
+}
+
+/* ---- updates -----------------------------------------------------------------------------------
+ */
+
+static const int64_t run_lengths[] = {1, 5, 16, 67, 16384, 16385, 50001};
+
+/* The last case holds numbers whose squares do not fit into a float. */
+bool case_dense_norm(op_world *world, int n, tdm_dense_norm_args *args)
+{
+    if (n > COUNT(run_lengths))
+        return false;
+    int64_t count = n < COUNT(run_lengths) ? run_lengths[n] : 100;
+    float *x = op_floats(world, "x", count, OP_RANDOM);
+    if (n == COUNT(run_lengths))
+        ((float *)op_host(world, x))[57] = 1e30f;
+    *args = (tdm_dense_norm_args){.x = x, .count = count, .scalars = world->scalars};
+    return true;
+}
+
+/* No clipping, clipping that does nothing, clipping, no gradient, infinity, NaN. */
+bool case_prepare_update(op_world *world, int n, tdm_prepare_update_args *args)
+{
+    static const double cases[][2] = {{0.0, 2.5}, {100.0, 2.5},    {0.1, 2.5},
+                                      {0.1, 0.0}, {0.1, INFINITY}, {0.0, NAN}};
+    if (n >= COUNT(cases))
+        return false;
+    tdm_step_scalars *scalars = op_host(world, world->scalars);
+    scalars->clip_norm = cases[n][0];
+    scalars->gradient_sum_squares = cases[n][1];
+    args->scalars = world->scalars;
+    return true;
+}
+
+tdm_update_rule op_rule(int n)
+{
+    static const tdm_update_rule rules[OP_RULES] = {
+        {.type = TDM_UPDATE_SGD, .l2 = 0.01f},
+        {.type = TDM_UPDATE_SGD, .momentum = 0.9f},
+        {.type = TDM_UPDATE_ADAGRAD, .eps = 1e-8f, .l2 = 0.02f},
+        {.type = TDM_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .l2 = 0.1f},
+        {.type = TDM_UPDATE_ADAMW, .beta1 = 0.8f, .beta2 = 0.99f, .eps = 1e-6f, .l2 = 0.1f},
+        {.type = TDM_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
+    };
+    return rules[n];
+}
+
+void op_moments(op_world *world, const tdm_update_rule *rule, int64_t count, float **moment1,
+                float **moment2)
+{
+    bool adam = rule->type == TDM_UPDATE_ADAM || rule->type == TDM_UPDATE_ADAMW;
+    bool first = adam || rule->type == TDM_UPDATE_ADAGRAD || rule->momentum != 0.0f;
+    *moment1 = first ? op_floats(world, "moment1", count, OP_POSITIVE) : NULL;
+    *moment2 = adam ? op_floats(world, "moment2", count, OP_POSITIVE) : NULL;
+}
+
+void op_set_found_inf(op_world *world, bool found)
+{
+    ((tdm_step_scalars *)op_host(world, world->scalars))->found_inf = found;
+}
+
+bool case_dense_update(op_world *world, int n, tdm_dense_update_args *args)
+{
+    if (n / OP_RULES >= COUNT(run_lengths))
+        return false;
+    int64_t count = run_lengths[n / OP_RULES];
+    *args = (tdm_dense_update_args){.rule = op_rule(n % OP_RULES),
+                                    .scalars = world->scalars,
+                                    .values = op_floats(world, "values", count, OP_RANDOM),
+                                    .gradients = op_floats(world, "gradients", count, OP_RANDOM),
+                                    .count = count};
+    op_moments(world, &args->rule, count, &args->moment1, &args->moment2);
+    op_set_found_inf(world, n % OP_RULES == OP_RULES - 1);
+    return true;
+}

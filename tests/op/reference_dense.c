@@ -1,0 +1,89 @@
+#include "tests/op/reference_ops.h"
+
+#include <math.h>
+
+void reference_gemm(op_world *world, const tdm_gemm_args *args)
+{
+    int64_t m = args->c.rows, n = args->c.columns;
+    int64_t k = args->trans_a ? args->a.rows : args->a.columns;
+    if (args->trans_a)
+        k = op_valid(world, args->rows, k);
+    else
+        m = op_valid(world, args->rows, m);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double *c = op_at(world, &args->c, i, j);
+            double sum = args->accumulate ? *c : 0.0, magnitude = fabs(sum);
+            for (int64_t l = 0; l < k; l++) {
+                double a =
+                    args->trans_a ? *op_at(world, &args->a, l, i) : *op_at(world, &args->a, i, l);
+                double b =
+                    args->trans_b ? *op_at(world, &args->b, j, l) : *op_at(world, &args->b, l, j);
+                sum += a * b;
+                magnitude += fabs(a * b);
+            }
+            if (args->bias != NULL) {
+                sum += *op_value(world, args->bias + j);
+                magnitude += fabs(*op_value(world, args->bias + j));
+            }
+            *c = args->activation == TDM_ACTIVATION_RELU && sum < 0.0 ? 0.0 : sum;
+            world->magnitudes[c - world->values] = magnitude;
+        }
+    }
+}
+
+void reference_add(op_world *world, const tdm_add_args *args)
+{
+    int64_t rows = op_valid(world, args->rows, args->x.rows);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < args->x.columns; c++) {
+            double x = *op_at(world, &args->x, r, c), *y = op_at(world, &args->y, r, c);
+            *y = args->accumulate ? *y + x : x;
+        }
+    }
+}
+
+void reference_column_sum(op_world *world, const tdm_column_sum_args *args)
+{
+    int64_t rows = op_valid(world, args->rows, args->x.rows);
+    for (int64_t c = 0; c < args->x.columns; c++) {
+        double *sum = op_value(world, args->sums + c);
+        double *magnitude = op_magnitude(world, args->sums + c);
+        *magnitude = fabs(*sum);
+        for (int64_t r = 0; r < rows; r++) {
+            *sum += *op_at(world, &args->x, r, c);
+            *magnitude += fabs(*op_at(world, &args->x, r, c));
+        }
+    }
+}
+
+void reference_relu_bwd(op_world *world, const tdm_relu_bwd_args *args)
+{
+    int64_t rows = op_valid(world, args->rows, args->y.rows);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < args->y.columns; c++) {
+            double dy = *op_at(world, &args->dy, r, c);
+            double dx = *op_at(world, &args->y, r, c) > 0.0 ? dy : 0.0;
+            *op_at(world, &args->dx, r, c) = dx;
+            if (args->bias_gradient == NULL)
+                continue;
+            *op_value(world, args->bias_gradient + c) += dx;
+            *op_magnitude(world, args->bias_gradient + c) += fabs(dx);
+        }
+    }
+}
+
+void reference_dropout(op_world *world, const tdm_dropout_args *args)
+{
+    int64_t rows = op_valid(world, args->rows, args->x.rows);
+    const uint64_t *samples = op_host(world, args->samples);
+    uint32_t epoch = (uint32_t)world->expected.epoch;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < args->x.columns; c++) {
+            uint32_t word = tdm_random(args->key, samples[r], epoch, (uint32_t)c);
+            bool keep = tdm_uniform(word) >= args->rate;
+            double x = *op_at(world, &args->x, r, c);
+            *op_at(world, &args->y, r, c) = keep ? x / (1.0 - (double)args->rate) : 0.0;
+        }
+    }
+}
