@@ -11,6 +11,11 @@
 
 #define TAIL_BYTES ((int64_t)64 << 10)
 
+int64_t tdm_cut_bytes(int64_t bytes)
+{
+    return bytes < TDM_CUT_RECORD_BYTES ? bytes : TDM_CUT_RECORD_BYTES;
+}
+
 tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes)
 {
     TDM_TRY(tdm_grow(&text->buffer, &text->capacity, bytes + 2 * TDM_TEXT_PADDING, 1));
@@ -92,8 +97,17 @@ static tdm_status read_tail(int fd, const tdm_input *input, const tdm_input_file
         have += more;
     }
     text->size = (uint32_t)line;
-    text->cut_bytes = (uint32_t)TDM_CUT_RECORD_BYTES;
+    text->cut_bytes = (uint32_t)tdm_cut_bytes(have - line);
     return TDM_OK;
+}
+
+/* Bytes before the first line that begins in the block; -1 where none does. */
+static int64_t bytes_to_skip(const char *bytes, int64_t count, bool first_of_file)
+{
+    if (first_of_file)
+        return (int64_t)tdm_byte_order_mark(bytes, (size_t)count);
+    const char *newline = memchr(bytes, '\n', (size_t)(count - 1));
+    return newline == NULL ? -1 : newline - bytes + 1;
 }
 
 static tdm_status read_lines(int fd, const tdm_input *input, const tdm_input_file *file,
@@ -107,27 +121,18 @@ static tdm_status read_lines(int fd, const tdm_input *input, const tdm_input_fil
     int64_t bytes = end - offset;
     TDM_TRY(tdm_block_text_reserve(text, (size_t)bytes));
     TDM_TRY(read_at(fd, file, text->text, bytes, offset));
-    if (begin > 0) {
-        const char *newline = memchr(text->text, '\n', (size_t)(bytes - 1));
-        if (newline == NULL)
-            return TDM_OK; /* no line begins here */
-        int64_t skip = newline - text->text + 1;
-        memmove(text->text, text->text + skip, (size_t)(bytes - skip));
-        offset += skip;
-        bytes -= skip;
-    } else {
-        int64_t mark = (int64_t)tdm_byte_order_mark(text->text, (size_t)bytes);
-        memmove(text->text, text->text + mark, (size_t)(bytes - mark));
-        offset += mark;
-        bytes -= mark;
-    }
-    const char *last = memrchr(text->text, '\n', (size_t)bytes);
-    int64_t line = last == NULL ? 0 : last - text->text + 1;
-    if (line == bytes) {
-        text->size = (uint32_t)bytes;
+    int64_t skip = bytes_to_skip(text->text, bytes, index == 0);
+    if (skip < 0)
         return TDM_OK;
-    }
-    return read_tail(fd, input, file, text, offset, bytes, line);
+    const char *last = memrchr(text->text + skip, '\n', (size_t)(bytes - skip));
+    int64_t line = last == NULL ? skip : last - text->text + 1;
+    if (line < bytes)
+        TDM_TRY(read_tail(fd, input, file, text, offset, bytes, line));
+    else
+        text->size = (uint32_t)bytes;
+    text->text += skip;
+    text->size -= (uint32_t)skip;
+    return TDM_OK;
 }
 
 static void zero_padding(tdm_block_text *text)

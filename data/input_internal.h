@@ -31,7 +31,8 @@ TDM_MUST_CHECK tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t by
 /* Bytes of a UTF-8 byte order mark that the text begins with: 0 or 3. */
 size_t tdm_byte_order_mark(const char *text, size_t bytes);
 
-/* How much of an overlong record is kept for the report. */
-#define TDM_CUT_RECORD_BYTES ((size_t)65536)
+/* How much of an overlong record, of which `bytes` were read, is kept for the report. */
+#define TDM_CUT_RECORD_BYTES ((int64_t)65536)
+int64_t tdm_cut_bytes(int64_t bytes);
 
 #endif

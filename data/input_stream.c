@@ -91,7 +91,7 @@ static tdm_status drop_record(tdm_input_stream *stream, tdm_block_text *text, si
     const char *last = memrchr(text->text, '\n', have);
     size_t begin = last == NULL ? 0 : (size_t)(last - text->text) + 1;
     text->size = (uint32_t)begin;
-    text->cut_bytes = (uint32_t)TDM_CUT_RECORD_BYTES;
+    text->cut_bytes = (uint32_t)tdm_cut_bytes((int64_t)(have - begin));
     char piece[4096];
     stream->carry_bytes = 0;
     while (!stream->source_ended) {
