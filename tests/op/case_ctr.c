@@ -1,5 +1,6 @@
 #include "tests/op/op_cases.h"
 
+#define MOST_DIM     40 /* of a field below */
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* ---- embeddings --------------------------------------------------------------------------------
@@ -158,21 +159,42 @@ static bool make_embedding(op_world *world, int n, embedding_case *made)
     return true;
 }
 
+static void set_forward(op_world *world, int n, const embedding_case *made,
+                        tdm_embedding_fwd_args *args)
+{
+    *args =
+        (tdm_embedding_fwd_args){.fields = world->fields,
+                                 .field_count = made->field_count,
+                                 .sum_fields = made->shape.sum_fields,
+                                 .tables = op_floats(world, "tables", made->elements, OP_RANDOM),
+                                 .ids = made->ids,
+                                 .offsets = made->offsets,
+                                 .value_weights = made->weights,
+                                 .rows = op_rows(world, made->shape.valid)};
+    args->out = op_matrix(world, "out", made->shape.batch, made->columns, made->shape.valid,
+                          n % 3 * 4, OP_NAN);
+}
+
+static void set_backward(op_world *world, int n, embedding_case *made, tdm_embedding_bwd_args *args)
+{
+    make_distinct(world, made);
+    *args = (tdm_embedding_bwd_args){
+        .fields = world->fields,
+        .field_count = made->field_count,
+        .distinct = made->distinct,
+        .offsets = made->offsets,
+        .value_weights = made->weights,
+        .gradients = op_floats(world, "gradients", made->values * MOST_DIM, OP_NAN)};
+    args->dout = op_matrix(world, "dout", made->shape.batch, made->columns, made->shape.valid,
+                           n % 3 * 4, OP_RANDOM);
+}
+
 bool case_embedding_fwd(op_world *world, int n, tdm_embedding_fwd_args *args)
 {
     embedding_case made;
     if (!make_embedding(world, n, &made))
         return false;
-    *args = (tdm_embedding_fwd_args){.fields = world->fields,
-                                     .field_count = made.field_count,
-                                     .sum_fields = made.shape.sum_fields,
-                                     .tables = op_floats(world, "tables", made.elements, OP_RANDOM),
-                                     .ids = made.ids,
-                                     .offsets = made.offsets,
-                                     .value_weights = made.weights,
-                                     .rows = op_rows(world, made.shape.valid)};
-    args->out = op_matrix(world, "out", made.shape.batch, made.columns, made.shape.valid, n % 3 * 4,
-                          OP_NAN);
+    set_forward(world, n, &made, args);
     return true;
 }
 
@@ -181,23 +203,25 @@ bool case_embedding_bwd(op_world *world, int n, tdm_embedding_bwd_args *args)
     embedding_case made;
     if (!make_embedding(world, n, &made))
         return false;
-    make_distinct(world, &made);
-    int64_t elements = made.values * 48;
-    *args = (tdm_embedding_bwd_args){.fields = world->fields,
-                                     .field_count = made.field_count,
-                                     .distinct = made.distinct,
-                                     .offsets = made.offsets,
-                                     .value_weights = made.weights,
-                                     .gradients = op_floats(world, "gradients", elements, OP_NAN)};
-    args->dout = op_matrix(world, "dout", made.shape.batch, made.columns, made.shape.valid,
-                           n % 3 * 4, OP_RANDOM);
+    set_backward(world, n, &made, args);
+    return true;
+}
+
+bool op_embedding_pair(op_world *world, int n, tdm_embedding_fwd_args *forward,
+                       tdm_embedding_bwd_args *backward)
+{
+    embedding_case made;
+    if (!make_embedding(world, n, &made))
+        return false;
+    set_forward(world, n, &made, forward);
+    set_backward(world, n, &made, backward);
     return true;
 }
 
 /* Gradients of the distinct rows; all behind them is poison. */
 static const float *make_gradients(op_world *world, const embedding_case *made)
 {
-    float *gradients = op_floats(world, "gradients", made->values * 48, OP_NAN);
+    float *gradients = op_floats(world, "gradients", made->values * MOST_DIM, OP_NAN);
     const int32_t *counts = op_host(world, made->distinct.counts);
     for (int f = 0; f < made->field_count; f++) {
         const tdm_embedding_field *field = &world->fields[f];

@@ -9,6 +9,10 @@
 TDM_OPS_LIST(OP_CASE)
 #undef OP_CASE
 
+/* Both directions of case n of the embeddings, on the same ids. */
+bool op_embedding_pair(op_world *world, int n, tdm_embedding_fwd_args *forward,
+                       tdm_embedding_bwd_args *backward);
+
 /* Update rules; where the last is used, a gradient was not finite and nothing may change. */
 #define OP_RULES 6
 tdm_update_rule op_rule(int n);
