@@ -1,6 +1,6 @@
 /* Embedding tables: forward in tiles of rows, backward in tiles of distinct ids. */
 #include "cpu/backend_cpu.h"
-#include "cpu/distinct.h"
+#include "cpu/distinct_tiles.h"
 
 #include <string.h>
 

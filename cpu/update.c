@@ -1,7 +1,7 @@
 /* The gradient's norm and the updates. Sums are made in double, so that a finite gradient never
  * overflows, in tiles whose sums are added in order. */
 #include "cpu/backend_cpu.h"
-#include "cpu/distinct.h"
+#include "cpu/distinct_tiles.h"
 
 #include <math.h>
 

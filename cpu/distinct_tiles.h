@@ -1,7 +1,7 @@
 /* The distinct rows of a batch, cut into tiles. A distinct id belongs to one tile, so what is
  * computed for it does not depend on where tiles end. */
-#ifndef TDM_CPU_DISTINCT_H
-#define TDM_CPU_DISTINCT_H
+#ifndef TDM_CPU_DISTINCT_TILES_H
+#define TDM_CPU_DISTINCT_TILES_H
 
 #include "core/ops.h"
 

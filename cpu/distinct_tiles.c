@@ -1,4 +1,4 @@
-#include "cpu/distinct.h"
+#include "cpu/distinct_tiles.h"
 
 #include "cpu/backend_cpu.h"
 
