@@ -19,6 +19,9 @@
 #define TDM_RUN_QUARANTINE "quarantine.txt"
 #define TDM_RUN_LOCK       "lock"
 
+/* What the first line of recipe.yaml says. */
+#define TDM_RUN_FORMAT 1
+
 typedef struct tdm_run_folder tdm_run_folder;
 
 /* Opens a folder for training, creates it where it is missing, and locks it: TDM_E_STATE where
