@@ -31,6 +31,9 @@ TDM_MUST_CHECK tdm_status tdm_scorer_fill(tdm_scorer *scorer, tdm_extract *block
                                           int64_t *taken);
 bool tdm_scorer_is_full(const tdm_scorer *scorer);
 
+/* Forgets the rows in the batch. */
+void tdm_scorer_empty(tdm_scorer *scorer);
+
 /* Runs the model on the rows in the batch and empties it. Syncs. */
 TDM_MUST_CHECK tdm_status tdm_scorer_run(tdm_scorer *scorer, tdm_scores *out);
 
