@@ -8,7 +8,7 @@
 
 tdm_status tdm_train_state_init(tdm_train_state *state)
 {
-    *state = (tdm_train_state){.eval_step = -1, .best_step = -1};
+    *state = (tdm_train_state){.eval_step = -1, .best_step = -1, .end_step = -1};
     tdm_status status = tdm_metrics_init(&state->window, 0);
     if (status == TDM_OK)
         status = tdm_metrics_init(&state->total, 0);
@@ -48,6 +48,9 @@ static const state_entry state_entries[] = {
     REAL(tdm_train_state, "epoch_share", share),
     INTEGER(tdm_train_state, "rows", rows),
     REAL(tdm_train_state, "seconds", seconds),
+    REAL(tdm_train_state, "learning_rate", learning_rate),
+    REAL(tdm_train_state, "gradient_norm", gradient_norm),
+    INTEGER(tdm_train_state, "end_step", end_step),
     INTEGER(tdm_train_state, "eval_step", eval_step),
     INTEGER(tdm_train_state, "best_step", best_step),
     REAL(tdm_train_state, "best_score", best_score),

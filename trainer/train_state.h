@@ -22,12 +22,15 @@ typedef struct tdm_train_state {
     double share; /* of the epoch, at the position */
     int64_t rows; /* trained on */
     double seconds;
+    double learning_rate,
+        gradient_norm;  /* of the last step; of dense parameters, before clipping */
     tdm_metrics window; /* progressive, since the last line of metrics.jsonl */
     tdm_metrics total;  /* progressive, before the window */
     int64_t eval_step;  /* of the last evaluation; -1: none */
     tdm_metrics_result eval;
     int64_t best_step; /* -1: none */
     double best_score;
+    int64_t end_step;  /* where the training ended and was logged as such; -1: not yet */
     tdm_score *scores; /* of all evaluations */
     size_t score_count, score_capacity;
     tdm_bad_record_counts bad;
