@@ -306,12 +306,14 @@ static tdm_status train(tdm_training *training)
         status = run(training);
     if (status == TDM_OK)
         status = finish(training);
-    if (status != TDM_E_CANCELLED || training->state.step == training->saved_step ||
-        training->state.step == 0)
+    if (status != TDM_E_CANCELLED)
         return status;
-    TDM_TRY(tdm_training_save(training));
-    return tdm_fail(TDM_E_CANCELLED, "stopped at step %lld, which was saved: --resume goes on",
-                    (long long)training->state.step);
+    long long step = training->state.step;
+    TDM_FAIL_IF(step == 0, TDM_E_CANCELLED, "stopped before the first step");
+    if (step != training->saved_step)
+        TDM_TRY(tdm_training_save(training));
+    return tdm_fail(TDM_E_CANCELLED, "stopped at step %lld, which is saved: --resume goes on",
+                    step);
 }
 
 static tdm_status fill_result(tdm_training *training, tdm_train_result *result)

@@ -21,7 +21,8 @@ START_TEST(test_deepfm_learns)
     ck_assert_ok(tdm_train(recipe, &plain_control, &result));
     char *metrics = tdm_test_metrics(recipe->output.dir);
     fprintf(stderr, "%s", metrics);
-    fprintf(stderr, "%lld steps auc %f loss %f\n", (long long)result.step, result.train.auc, result.train.logloss);
+    fprintf(stderr, "%lld steps auc %f loss %f\n", (long long)result.step, result.train.auc,
+            result.train.logloss);
     tdm_free(metrics);
     tdm_recipe_free(recipe);
     ck_assert_ok(tdm_folder_remove(folder));
