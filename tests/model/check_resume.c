@@ -1,0 +1,348 @@
+/* Trainings that are stopped or killed and resumed end with the bits of one that never was. */
+#include "core/file.h"
+#include "core/memory.h"
+#include "tests/support/check_main.h"
+#include "tests/support/training.h"
+#include "trainer/checkpoint.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOGISTIC "{type: logistic_regression}"
+#define DEEPFM   "{type: deepfm, mlp: {units: [16, 8], dropout: 0.1}}"
+
+/* A kind of training, and its folder with the data and the run that was never stopped. */
+typedef struct training_case {
+    const char *model;
+    const char *overrides[12]; /* ended by NULL */
+    char folder[256];
+    char data[512];
+    char whole[512]; /* the folder of the undisturbed training */
+    int64_t steps;
+} training_case;
+
+static const training_case plain_case = {
+    .model = LOGISTIC,
+    .overrides = {"train.epochs=2", "train.threads=1", "data.cache=off",
+                  "checkpoint.every_steps=16"},
+};
+
+static const training_case full_case = {
+    .model = DEEPFM,
+    .overrides = {"train.epochs=3", "train.threads=4", "data.cache=on", "data.eval={hold_out: 10%}",
+                  "train.eval_every_steps=15", "checkpoint.every_steps=20",
+                  "checkpoint.keep_last=2", "optimizer.schedule={type: cosine, warmup_steps: 10}"},
+};
+
+static tdm_recipe *make_recipe(const training_case *test, const char *folder, const char *extra)
+{
+    const char *overrides[13];
+    int count = 0;
+    for (; test->overrides[count] != NULL; count++)
+        overrides[count] = test->overrides[count];
+    if (extra != NULL)
+        overrides[count++] = extra;
+    return tdm_test_recipe(folder, test->data, test->model, overrides, count);
+}
+
+static tdm_status train(const training_case *test, const char *folder, const char *extra,
+                        const tdm_train_control *control, tdm_train_result *result)
+{
+    tdm_recipe *recipe = make_recipe(test, folder, extra);
+    tdm_status status = tdm_train(recipe, control, result);
+    tdm_recipe_free(recipe);
+    return status;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static char *run_path(const char *folder, const char *format, int64_t step)
+{
+    static char paths[4][600];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    int length = snprintf(path, sizeof paths[0], "%s/run/", folder);
+    /* `format` is a literal of this file */
+    snprintf(path + length, sizeof paths[0] - (size_t)length, "checkpoints/step-%08lld/%s",
+             (long long)step, format);
+    return path;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    uint64_t hash_a, hash_b;
+    int64_t bytes_a, bytes_b;
+    ck_assert_ok(tdm_file_hash(a, &hash_a, &bytes_a));
+    ck_assert_ok(tdm_file_hash(b, &hash_b, &bytes_b));
+    ck_assert_msg(hash_a == hash_b && bytes_a == bytes_b, "%s and %s differ", a, b);
+}
+
+/* state.json without what times decide. */
+static char *read_state(const char *path)
+{
+    json_t *state = json_load_file(path, 0, NULL);
+    ck_assert_ptr_nonnull(state);
+    json_object_del(state, "seconds");
+    json_object_del(state, "metrics_bytes");
+    json_object_del(state, "machine");
+    char *text = json_dumps(state, JSON_SORT_KEYS | JSON_INDENT(1));
+    json_decref(state);
+    return text;
+}
+
+static void assert_same_run(const training_case *test, const char *folder)
+{
+    const int64_t step = test->steps;
+    assert_same_file(run_path(test->whole, "model.safetensors", step),
+                     run_path(folder, "model.safetensors", step));
+    assert_same_file(run_path(test->whole, "optimizer.safetensors", step),
+                     run_path(folder, "optimizer.safetensors", step));
+    char *a = read_state(run_path(test->whole, "state.json", step));
+    char *b = read_state(run_path(folder, "state.json", step));
+    ck_assert_str_eq(a, b);
+    free(a);
+    free(b);
+    char run[2][600];
+    snprintf(run[0], sizeof run[0], "%s/run", test->whole);
+    snprintf(run[1], sizeof run[1], "%s/run", folder);
+    a = tdm_test_metrics(run[0]);
+    b = tdm_test_metrics(run[1]);
+    ck_assert_str_eq(a, b);
+    tdm_free(a);
+    tdm_free(b);
+    a = tdm_test_read(tdm_test_path(run[0], "quarantine.txt"));
+    b = tdm_test_read(tdm_test_path(run[1], "quarantine.txt"));
+    ck_assert_str_eq(a, b);
+    tdm_free(a);
+    tdm_free(b);
+    int64_t best[2];
+    bool found[2];
+    for (int i = 0; i < 2; i++)
+        ck_assert_ok(tdm_checkpoint_best(run[i], &best[i], &found[i]));
+    ck_assert_int_eq(found[0], found[1]);
+    if (found[0])
+        ck_assert_int_eq(best[0], best[1]);
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static const tdm_train_control from_start = {.resume = false};
+static const tdm_train_control go_on = {.resume = true};
+
+static training_case begin_case(const training_case *kind)
+{
+    training_case test = *kind;
+    tdm_train_result result;
+    strcpy(test.folder, tdm_test_folder());
+    strcpy(test.data, tdm_test_path(test.folder, "clicks.csv"));
+    tdm_test_write_clicks(test.data, 3000, 1);
+    tdm_test_append(test.data, "7,a1,b1,c1,0.5\nshort\n1,a1,b1,c1,nan\n");
+    snprintf(test.whole, sizeof test.whole, "%s/whole", test.folder);
+    ck_assert_ok(train(&test, test.whole, NULL, &from_start, &result));
+    test.steps = result.step;
+    ck_assert_int_eq(result.bad_records, 3);
+    return test;
+}
+
+static void end_case(const training_case *test)
+{
+    ck_assert_ok(tdm_folder_remove(test->folder));
+}
+
+static void resume_and_compare(const training_case *test, const char *folder, const char *extra)
+{
+    ck_assert_ok(train(test, folder, extra, &go_on, NULL));
+    assert_same_run(test, folder);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+typedef struct stopper {
+    atomic_bool stop;
+    int64_t step;
+} stopper;
+
+static void stop_at_checkpoint(void *context, const tdm_train_status *status)
+{
+    stopper *stop = context;
+    if (status->event == TDM_EVENT_LOG && status->step >= stop->step)
+        atomic_store(&stop->stop, true);
+}
+
+static void test_stops(const training_case *kind, const char *extra)
+{
+    training_case test = begin_case(kind);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/stopped", test.folder);
+    for (int64_t step = 5; step < test.steps; step += 20) {
+        stopper stop = {.step = step};
+        const tdm_train_control control = {
+            .stop = &stop.stop, .monitor = stop_at_checkpoint, .monitor_context = &stop};
+        tdm_train_result result;
+        ck_assert_fails(train(&test, folder, NULL, &control, &result), TDM_E_CANCELLED, "resume");
+        ck_assert_int_ge(result.step, step);
+        ck_assert_int_lt(result.step, test.steps);
+        resume_and_compare(&test, folder, extra);
+    }
+    end_case(&test);
+}
+
+START_TEST(test_stopped_and_resumed)
+{
+    test_stops(&plain_case, NULL);
+    test_stops(&full_case, NULL);
+}
+END_TEST
+
+START_TEST(test_resumed_on_other_threads)
+{
+    test_stops(&plain_case, "train.threads=3");
+    test_stops(&full_case, "train.threads=1");
+}
+END_TEST
+
+/* Stopped again and again, at every line that is logged. */
+START_TEST(test_stopped_many_times)
+{
+    training_case test = begin_case(&full_case);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/stopped", test.folder);
+    for (int64_t step = 5; step < test.steps; step += 5) {
+        stopper stop = {.step = step};
+        const tdm_train_control control = {.resume = true,
+                                           .stop = &stop.stop,
+                                           .monitor = stop_at_checkpoint,
+                                           .monitor_context = &stop};
+        ck_assert_fails(train(&test, folder, NULL, &control, NULL), TDM_E_CANCELLED, "resume");
+    }
+    resume_and_compare(&test, folder, NULL);
+    end_case(&test);
+}
+END_TEST
+
+/* ---- killing --------------------------------------------------------------------------------- */
+
+static int calls_left;
+
+static int die_at_call(const char *call, const char *path)
+{
+    (void)call;
+    (void)path;
+    if (--calls_left == 0)
+        _exit(42);
+    return 0;
+}
+
+static int count_calls(const char *call, const char *path)
+{
+    (void)call;
+    (void)path;
+    calls_left++;
+    return 0;
+}
+
+/* Trains in a process that dies at its n-th call that changes the disk. */
+static void train_until_call(const training_case *test, const char *folder, int n)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        calls_left = n;
+        tdm_file_set_test_hook(die_at_call);
+        (void)!train(test, folder, NULL, &go_on, NULL);
+        _exit(0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 42, "call %d was not reached", n);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STRIDE 11
+#define KILLS  8
+#else
+#define STRIDE 1
+#define KILLS  50
+#endif
+
+static void test_kill_at_calls(const training_case *kind, int stride)
+{
+    training_case test = begin_case(kind);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/killed", test.folder);
+    calls_left = 0;
+    tdm_file_set_test_hook(count_calls);
+    ck_assert_ok(train(&test, folder, NULL, &from_start, NULL));
+    tdm_file_set_test_hook(NULL);
+    ck_assert_ok(tdm_folder_remove(folder));
+    int calls = calls_left;
+    ck_assert_int_gt(calls, 60);
+    for (int n = 1; n <= calls; n += stride) {
+        train_until_call(&test, folder, n);
+        resume_and_compare(&test, folder, NULL);
+    }
+    end_case(&test);
+}
+
+START_TEST(test_killed_at_every_call)
+{
+    test_kill_at_calls(&plain_case, STRIDE);
+}
+END_TEST
+
+START_TEST(test_killed_at_every_call_with_evaluations)
+{
+    test_kill_at_calls(&full_case, 3 * STRIDE);
+}
+END_TEST
+
+/* Returns false where the training had ended already. */
+static bool train_for(const training_case *test, const char *folder, useconds_t microseconds)
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        (void)!train(test, folder, NULL, &go_on, NULL);
+        _exit(0);
+    }
+    usleep(microseconds);
+    kill(child, SIGKILL);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status);
+}
+
+START_TEST(test_killed_at_random_instants)
+{
+    training_case test = begin_case(&full_case);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/killed", test.folder);
+    uint64_t random = 88172645463325252u;
+    useconds_t longest = 20000;
+    int killed = 0;
+    for (int i = 0; killed < KILLS && i < 20 * KILLS; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        bool was_killed = train_for(&test, folder, (useconds_t)(random % longest));
+        longest = was_killed ? longest + longest / 8 : longest - longest / 8;
+        killed += was_killed;
+        /* Every third one is killed once more on the way. */
+        if (i % 3 == 0)
+            train_for(&test, folder, (useconds_t)(random / 7 % longest));
+        resume_and_compare(&test, folder, NULL);
+    }
+    ck_assert_int_eq(killed, KILLS);
+    end_case(&test);
+}
+END_TEST
+
+TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads, test_stopped_many_times,
+               test_killed_at_every_call, test_killed_at_every_call_with_evaluations,
+               test_killed_at_random_instants)

@@ -1,0 +1,25 @@
+/* Small trainings for tests: their data, recipes and results. */
+#ifndef TDM_TESTS_TRAINING_H
+#define TDM_TESTS_TRAINING_H
+
+#include "trainer/trainer.h"
+
+/* Writes `rows` records "label,a,b,c,x" with a header: categorical a, b, c and a number x, from
+ * which the label follows with noise. */
+void tdm_test_write_clicks(const char *path, int rows, uint64_t seed);
+
+/* Appends text to a file. */
+void tdm_test_append(const char *path, const char *text);
+
+/* A recipe for those records that trains into <folder>/run: `model` is the section in flow style,
+ * `more` further lines of the recipe, or NULL; arguments of `format` fill `more`. */
+tdm_recipe *tdm_test_recipe(const char *folder, const char *data, const char *model,
+                            const char *overrides[], int override_count);
+
+/* A file's whole text, zero-ended; freed with tdm_free(). */
+char *tdm_test_read(const char *path);
+
+/* metrics.jsonl without "seconds" and "rows_per_second"; freed with free(). */
+char *tdm_test_metrics(const char *run_folder);
+
+#endif

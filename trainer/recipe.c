@@ -1,0 +1,264 @@
+#include "trainer/recipe.h"
+
+#include "core/file.h"
+#include "core/memory.h"
+#include "trainer/recipe_internal.h"
+#include "trainer/run_folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+/* The overrides of the command line, and its files as overrides of data.train and data.eval. */
+typedef struct override_list {
+    const char **items;
+    int count;
+    tdm_text files[2];
+} override_list;
+
+static tdm_status add_files(override_list *list, const char *key, const char *const *files,
+                            int count)
+{
+    if (count == 0)
+        return TDM_OK;
+    tdm_text *text = &list->files[key == NULL];
+    tdm_strings strings = {.count = count};
+    TDM_TRY(tdm_alloc((size_t)count, sizeof *strings.items, &strings.items));
+    for (int i = 0; i < count; i++)
+        strings.items[i] = (char *)(uintptr_t)files[i];
+    const char *name = key == NULL ? "eval" : key;
+    const tdm_config_key entry = {.name = name, .type = TDM_CONFIG_STRINGS};
+    const tdm_config_schema schema = {.size = sizeof strings, .keys = &entry, .count = 1};
+    tdm_text value = {0};
+    tdm_status status = tdm_config_emit(&schema, &strings, 0, &value);
+    if (status == TDM_OK)
+        status = tdm_text_printf(text, "data.%s=%s", name, value.bytes + strlen(name) + 1);
+    if (status == TDM_OK)
+        list->items[list->count++] = text->bytes;
+    tdm_text_free(&value);
+    tdm_free(strings.items);
+    return status;
+}
+
+static tdm_status make_overrides(const tdm_recipe_arguments *arguments, override_list *list)
+{
+    TDM_TRY(tdm_alloc((size_t)arguments->override_count + 2, sizeof *list->items, &list->items));
+    for (int i = 0; i < arguments->override_count; i++)
+        list->items[list->count++] = arguments->overrides[i];
+    TDM_TRY(add_files(list, "train", arguments->train, arguments->train_count));
+    return add_files(list, NULL, arguments->eval, arguments->eval_count);
+}
+
+static void free_overrides(override_list *list)
+{
+    tdm_text_free(&list->files[0]);
+    tdm_text_free(&list->files[1]);
+    tdm_free(list->items);
+}
+
+/* Sections of other tasks would be unknown keys: the task is looked at before all else. */
+static tdm_status check_task(const tdm_config_node *root)
+{
+    const tdm_config_node *node = tdm_config_get(root, "task");
+    const char *task = tdm_config_text(node);
+    if (task == NULL || (strcmp(task, "mlm") != 0 && strcmp(task, "classify") != 0))
+        return TDM_OK;
+    (void)tdm_config_fail(node, "%s is not in this version of tandem; it trains ctr", task);
+    return TDM_E_UNSUPPORTED;
+}
+
+/* "runs/" and the recipe's name without folder and ending. */
+static tdm_status default_output(const char *path, char **out)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    const char *dot = strrchr(name, '.');
+    size_t length = dot == NULL || dot == name ? strlen(name) : (size_t)(dot - name);
+    return tdm_format(out, "runs/%.*s", (int)length, name);
+}
+
+static tdm_status complete(tdm_recipe *recipe)
+{
+    tdm_model_section *section;
+    TDM_TRY(tdm_model_section_bind(recipe->model, &section));
+    recipe->model_section = section;
+    recipe->model_type = tdm_models[section->values->type];
+    recipe->model_options = (char *)section->values + TDM_MODEL_OPTIONS;
+    recipe->init_from = section->values->init_from;
+    TDM_TRY(tdm_eval_source_bind(recipe->data.eval, &recipe->eval));
+    TDM_TRY(tdm_optimizer_resolve(tdm_config_get(tdm_config_root(recipe->config), "optimizer"),
+                                  &recipe->optimizer));
+    if (recipe->output.dir == NULL)
+        TDM_TRY(default_output(recipe->path, &recipe->output.dir));
+    if (recipe->train.precision == TDM_PRECISION_AUTO)
+        recipe->train.precision = TDM_PRECISION_FP32;
+    bool ends = recipe->train.max_steps > 0 && !tdm_recipe_reads_stdin(recipe);
+    if (recipe->train.epochs == 0 && !ends)
+        recipe->train.epochs = 1;
+    return tdm_recipe_check(recipe);
+}
+
+/* `config` goes to the recipe. */
+static tdm_status bind_recipe(tdm_config *config, const char *path, tdm_recipe **out)
+{
+    tdm_recipe *recipe = NULL;
+    tdm_status status;
+    *out = NULL;
+    TDM_TRY_GOTO(check_task(tdm_config_root(config)), fail);
+    TDM_TRY_GOTO(tdm_alloc(1, sizeof *recipe, &recipe), fail);
+    TDM_TRY_GOTO(tdm_config_bind(tdm_config_root(config), &tdm_recipe_schema, recipe), fail);
+    recipe->config = config;
+    config = NULL;
+    TDM_TRY_GOTO(tdm_strdup(path, &recipe->path), fail);
+    TDM_TRY_GOTO(complete(recipe), fail);
+    *out = recipe;
+    return TDM_OK;
+fail:
+    tdm_config_free(config);
+    tdm_recipe_free(recipe);
+    return status;
+}
+
+static const tdm_recipe_arguments no_arguments;
+
+tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *arguments,
+                           tdm_recipe **out)
+{
+    override_list list = {0};
+    tdm_config *config;
+    *out = NULL;
+    tdm_status status = make_overrides(arguments == NULL ? &no_arguments : arguments, &list);
+    if (status == TDM_OK)
+        status = tdm_config_load(path, list.items, list.count, &config);
+    if (status == TDM_OK)
+        status = bind_recipe(config, path, out);
+    free_overrides(&list);
+    return status;
+}
+
+tdm_status tdm_recipe_parse(const char *text, size_t bytes, const char *name,
+                            const tdm_recipe_arguments *arguments, tdm_recipe **out)
+{
+    override_list list = {0};
+    tdm_config *config;
+    *out = NULL;
+    tdm_status status = make_overrides(arguments == NULL ? &no_arguments : arguments, &list);
+    if (status == TDM_OK)
+        status = tdm_config_parse(text, bytes, name, list.items, list.count, &config);
+    if (status == TDM_OK)
+        status = bind_recipe(config, name, out);
+    free_overrides(&list);
+    return status;
+}
+
+tdm_status tdm_recipe_load_run(const char *run_folder, tdm_recipe **out)
+{
+    char *path;
+    *out = NULL;
+    TDM_TRY(tdm_run_folder_check(run_folder));
+    TDM_TRY(tdm_path_join(run_folder, TDM_RUN_RECIPE, &path));
+    tdm_status status = tdm_recipe_load(path, NULL, out);
+    tdm_free(path);
+    return status;
+}
+
+void tdm_recipe_free(tdm_recipe *recipe)
+{
+    if (recipe == NULL)
+        return;
+    tdm_model_section_destroy(recipe->model_section);
+    tdm_eval_source_deinit(&recipe->eval);
+    char *path = recipe->path;
+    tdm_config *config = recipe->config;
+    tdm_config_unbind(&tdm_recipe_schema, recipe);
+    tdm_config_free(config);
+    tdm_free(path);
+    tdm_free(recipe);
+}
+
+/* ---- using ----------------------------------------------------------------------------------- */
+
+tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel, tdm_input **out)
+{
+    tdm_format_options format;
+    *out = NULL;
+    TDM_TRY(tdm_data_format_options(&recipe->data, &format));
+    const tdm_input_options options = {
+        .paths = &recipe->data.train,
+        .format = &format,
+        .block_bytes = recipe->data.block_bytes,
+        .lanes = (int)recipe->data.lanes,
+        .max_record_bytes = recipe->data.max_record_bytes,
+        .cancel = cancel,
+    };
+    TDM_TRY(tdm_input_open(&options, out));
+    recipe->data.block_bytes = tdm_input_block_bytes(*out);
+    return TDM_OK;
+}
+
+tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,
+                                   tdm_feature_spec **out)
+{
+    return tdm_feature_spec_create(&recipe->features,
+                                   tdm_config_get(tdm_config_root(recipe->config), "features"),
+                                   tdm_input_format(input), out);
+}
+
+tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out)
+{
+    if (recipe->cache.dir != NULL)
+        return tdm_strdup(recipe->cache.dir, out);
+    const char *folder = getenv("XDG_CACHE_HOME");
+    if (folder != NULL && folder[0] == '/')
+        return tdm_format(out, "%s/tandem", folder);
+    const char *home = getenv("HOME");
+    if (home != NULL && home[0] == '/')
+        return tdm_format(out, "%s/.cache/tandem", home);
+    return tdm_format(out, "%s/cache", recipe->output.dir);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+tdm_status tdm_recipe_emit(const tdm_recipe *recipe, tdm_text *text)
+{
+    const tdm_model_section *section = recipe->model_section;
+    for (int i = 0; i < tdm_recipe_schema.count; i++) {
+        const tdm_config_key *key = &tdm_recipe_schema.keys[i];
+        const tdm_config_schema one = {.size = tdm_recipe_schema.size, .keys = key, .count = 1};
+        if (strcmp(key->name, TDM_RECIPE_MODEL) != 0) {
+            TDM_TRY(tdm_config_emit(&one, recipe, 0, text));
+            continue;
+        }
+        TDM_TRY(tdm_text_printf(text, "%s:\n", key->name));
+        TDM_TRY(tdm_config_emit(&section->schema, section->values, 2, text));
+    }
+    return TDM_OK;
+}
+
+static tdm_status describe_models(tdm_text *text)
+{
+    for (int i = 0; tdm_models[i] != NULL; i++) {
+        tdm_model_section *section;
+        TDM_TRY(tdm_text_printf(text, "\n# model.type: %s: %s\n", tdm_models[i]->name,
+                                tdm_models[i]->help));
+        TDM_TRY(tdm_model_section_create(tdm_models[i], &section));
+        tdm_status status = tdm_config_describe(&section->schema, TDM_RECIPE_MODEL, text);
+        tdm_model_section_destroy(section);
+        TDM_TRY(status);
+    }
+    return tdm_text_printf(text, "\n");
+}
+
+tdm_status tdm_recipe_describe(tdm_text *text)
+{
+    for (int i = 0; i < tdm_recipe_schema.count; i++) {
+        const tdm_config_key *key = &tdm_recipe_schema.keys[i];
+        const tdm_config_schema one = {.size = tdm_recipe_schema.size, .keys = key, .count = 1};
+        if (strcmp(key->name, TDM_RECIPE_MODEL) == 0)
+            TDM_TRY(describe_models(text));
+        else
+            TDM_TRY(tdm_config_describe(&one, "", text));
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,132 @@
+/* A recipe, whole: every section bound and checked. docs/RECIPES.md lists the keys. */
+#ifndef TDM_TRAINER_RECIPE_H
+#define TDM_TRAINER_RECIPE_H
+
+#include "data/input.h"
+#include "data/options.h"
+#include "features/feature_spec.h"
+#include "models/model.h"
+#include "trainer/metrics.h"
+#include "trainer/optimizer.h"
+
+typedef enum tdm_task {
+    TDM_TASK_CTR = 0,
+    TDM_TASK_MLM = 1,
+    TDM_TASK_CLASSIFY = 2,
+} tdm_task;
+
+typedef enum tdm_precision {
+    TDM_PRECISION_AUTO = 0,
+    TDM_PRECISION_FP32 = 1,
+    TDM_PRECISION_BF16 = 2,
+} tdm_precision;
+
+typedef enum tdm_device_choice {
+    TDM_DEVICE_AUTO = 0,
+    TDM_DEVICE_CPU = 1,
+    TDM_DEVICE_GPU = 2,
+} tdm_device_choice;
+
+typedef struct tdm_train_options {
+    int64_t epochs;    /* 0: without end, until max_steps */
+    int64_t max_steps; /* 0: none */
+    int64_t batch_size;
+    int precision;            /* tdm_precision */
+    double clip_norm;         /* 0: off */
+    int64_t eval_every_steps; /* 0: at the end only */
+    int64_t log_every_steps;  /* a line of metrics.jsonl */
+    double log_every_seconds; /* a line on stderr that is no terminal */
+    int device;               /* tdm_device_choice */
+    int64_t threads;          /* 0: one a core */
+} tdm_train_options;
+
+typedef enum tdm_keep_best {
+    TDM_KEEP_BEST_AUC = 0,
+    TDM_KEEP_BEST_LOGLOSS = 1,
+    TDM_KEEP_BEST_NONE = 2,
+} tdm_keep_best;
+
+typedef struct tdm_checkpoint_options {
+    int64_t every_steps;  /* 0: off */
+    double every_minutes; /* 0: off */
+    int64_t keep_last;
+    int keep_best; /* tdm_keep_best */
+} tdm_checkpoint_options;
+
+typedef struct tdm_recipe {
+    char *path; /* of the file, for messages */
+    /* the sections, as the table in recipe.c says */
+    int task; /* tdm_task */
+    int64_t seed;
+    tdm_data_options data;
+    tdm_feature_options features;
+    const tdm_config_node *model;
+    tdm_optimizer_options optimizer;
+    tdm_train_options train;
+    tdm_checkpoint_options checkpoint;
+    tdm_metrics_options metrics;
+    struct tdm_cache_section {
+        char *dir; /* NULL: see tdm_recipe_cache_folder */
+    } cache;
+    struct tdm_output_section {
+        char *dir; /* the run folder */
+    } output;
+    /* made of them */
+    tdm_eval_source eval;
+    const tdm_model_type *model_type;
+    void *model_options; /* bound by model_type->schema */
+    char *init_from;     /* a run folder, NULL: none */
+    /* private */
+    void *model_section;
+    tdm_config *config; /* owns nodes */
+} tdm_recipe;
+
+/* What the command line says beside the recipe. Everything is borrowed. */
+typedef struct tdm_recipe_arguments {
+    const char *const *overrides; /* "key.path=value" */
+    int override_count;
+    const char *const *train; /* files and globs that replace data.train; count 0: none */
+    int train_count;
+    const char *const *eval; /* the same for data.eval */
+    int eval_count;
+} tdm_recipe_arguments;
+
+/* Loads, binds and checks a recipe. Errors are TDM_E_CONFIG with file:line, TDM_E_UNSUPPORTED for
+ * what this version cannot do. `arguments` may be NULL. */
+TDM_MUST_CHECK tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *arguments,
+                                          tdm_recipe **out);
+
+/* The same from text in memory, which messages call `name`. */
+TDM_MUST_CHECK tdm_status tdm_recipe_parse(const char *text, size_t bytes, const char *name,
+                                           const tdm_recipe_arguments *arguments, tdm_recipe **out);
+
+/* Loads the resolved recipe of a run folder. TDM_E_STATE where the folder holds no run. */
+TDM_MUST_CHECK tdm_status tdm_recipe_load_run(const char *run_folder, tdm_recipe **out);
+
+/* NULL is allowed. */
+void tdm_recipe_free(tdm_recipe *recipe);
+
+/* Checks what training needs and eval or predict do not: that there is something to train on, and
+ * that standard input, epochs, cache, schedule and data.eval fit together. */
+TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
+
+/* Opens the files of data.train, in order, and completes the recipe with what order depends on:
+ * data.block_bytes. `cancel` may be NULL; see tdm_source_open. */
+TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel,
+                                                tdm_input **out);
+
+/* Resolves the features section against an input. */
+TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,
+                                                  tdm_feature_spec **out);
+
+/* Where caches lie: cache.dir, or the user's cache folder. In new memory, freed with tdm_free(). */
+TDM_MUST_CHECK tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out);
+
+/* Appends the recipe as YAML, every key with its value in force: loading the text gives the same
+ * recipe. */
+TDM_MUST_CHECK tdm_status tdm_recipe_emit(const tdm_recipe *recipe, tdm_text *text);
+
+/* Appends the reference of all keys: what `tandem help recipe` prints. */
+TDM_MUST_CHECK tdm_status tdm_recipe_describe(tdm_text *text);
+
+#endif

@@ -1,0 +1,43 @@
+/* What the files of recipes share. Not for other files. */
+#ifndef TDM_TRAINER_RECIPE_INTERNAL_H
+#define TDM_TRAINER_RECIPE_INTERNAL_H
+
+#include "trainer/recipe.h"
+
+/* The sections of a recipe. `model` is a node there: its keys depend on its type. */
+extern const tdm_config_schema tdm_recipe_schema;
+#define TDM_RECIPE_MODEL "model"
+
+/* The section `model`, bound: a struct that begins with what every model has and goes on with the
+ * options of the type, at TDM_MODEL_OPTIONS. */
+typedef struct tdm_model_section {
+    tdm_config_schema schema;
+    tdm_config_key *keys;
+    const char **type_names; /* the choices of `type` */
+    struct tdm_model_common {
+        int type; /* index in tdm_models */
+        char *init_from;
+    } * values;
+} tdm_model_section;
+
+#define TDM_MODEL_OPTIONS ((size_t)64)
+
+/* Composes the schema of the model type, without values. */
+TDM_MUST_CHECK tdm_status tdm_model_section_create(const tdm_model_type *type,
+                                                   tdm_model_section **out);
+TDM_MUST_CHECK tdm_status tdm_model_section_bind(const tdm_config_node *node,
+                                                 tdm_model_section **out);
+/* NULL is allowed. */
+void tdm_model_section_destroy(tdm_model_section *section);
+
+/* Checks that need nothing but the recipe. */
+TDM_MUST_CHECK tdm_status tdm_recipe_check(const tdm_recipe *recipe);
+
+/* The value at "section.key" of the recipe's file; NULL where it is not there. */
+const tdm_config_node *tdm_recipe_node(const tdm_recipe *recipe, const char *section,
+                                       const char *key);
+
+/* True where data.train names standard input. */
+bool tdm_recipe_reads_stdin(const tdm_recipe *recipe);
+
+#endif

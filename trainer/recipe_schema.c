@@ -1,0 +1,180 @@
+/* The keys of a recipe that no other module declares, and the table of its sections. */
+#include "trainer/recipe_internal.h"
+
+#include <stddef.h>
+
+#define KEYS(list) .keys = (list), .count = (int)(sizeof(list) / sizeof(list)[0])
+
+static const char *const tasks[] = {"ctr", "mlm", "classify", NULL};
+static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
+static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
+static const char *const scores[] = {"auc", "logloss", "none", NULL};
+
+#define TRAIN(member) offsetof(tdm_train_options, member)
+
+static const tdm_config_key train_keys[] = {
+    {.name = "epochs",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(epochs),
+     .fallback = "0",
+     .min = 0,
+     .max = 65535,
+     .help = "passes over the training data; 0: one, or with max_steps as many as that takes"},
+    {.name = "max_steps",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(max_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .help = "training ends after so many steps; 0: with the last epoch"},
+    {.name = "batch_size",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(batch_size),
+     .fallback = "4096",
+     .min = 1,
+     .max = 1 << 24,
+     .help = "rows of a step, a multiple of data.lanes"},
+    {.name = "precision",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = TRAIN(precision),
+     .fallback = "auto",
+     .choices = precisions,
+     .help = "of matrix products; auto is fp32"},
+    {.name = "clip_norm",
+     .type = TDM_CONFIG_FLOAT,
+     .offset = TRAIN(clip_norm),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e30,
+     .help = "gradients of a larger global norm are scaled down to it; 0: off"},
+    {.name = "eval_every_steps",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(eval_every_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .help = "evaluate on data.eval so often, and at the end; 0: at the end only"},
+    {.name = "log_every_steps",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(log_every_steps),
+     .fallback = "100",
+     .min = 1,
+     .max = 1e15,
+     .help = "a line of metrics.jsonl"},
+    {.name = "log_every_seconds",
+     .type = TDM_CONFIG_FLOAT,
+     .offset = TRAIN(log_every_seconds),
+     .fallback = "10",
+     .min = 0.1,
+     .max = 1e9,
+     .help = "a line of progress where the output is no terminal"},
+    {.name = "device",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = TRAIN(device),
+     .fallback = "auto",
+     .choices = devices,
+     .help = "what runs the model"},
+    {.name = "threads",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(threads),
+     .fallback = "0",
+     .min = 0,
+     .max = 1024,
+     .help = "of the pool; 0: one a core. The result is the same with any number"},
+};
+
+static const tdm_config_schema train_schema = {.size = sizeof(tdm_train_options), KEYS(train_keys)};
+
+#define CHECKPOINT(member) offsetof(tdm_checkpoint_options, member)
+
+static const tdm_config_key checkpoint_keys[] = {
+    {.name = "every_steps",
+     .type = TDM_CONFIG_INT,
+     .offset = CHECKPOINT(every_steps),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e15,
+     .help = "save so often; 0: off"},
+    {.name = "every_minutes",
+     .type = TDM_CONFIG_FLOAT,
+     .offset = CHECKPOINT(every_minutes),
+     .fallback = "10",
+     .min = 0,
+     .max = 1e9,
+     .help = "save so often; 0: off"},
+    {.name = "keep_last",
+     .type = TDM_CONFIG_INT,
+     .offset = CHECKPOINT(keep_last),
+     .fallback = "3",
+     .min = 1,
+     .max = 1e9,
+     .help = "checkpoints that are kept, beside the best"},
+    {.name = "keep_best",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = CHECKPOINT(keep_best),
+     .fallback = "auc",
+     .choices = scores,
+     .help = "by which score of data.eval a checkpoint is the best"},
+};
+
+static const tdm_config_schema checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
+                                                    KEYS(checkpoint_keys)};
+
+static const tdm_config_key cache_keys[] = {
+    {.name = "dir",
+     .type = TDM_CONFIG_STRING,
+     .offset = offsetof(struct tdm_cache_section, dir),
+     .fallback = "~",
+     .help = "where caches of extracted features lie; ~: the user's cache folder, tandem/"},
+};
+
+static const tdm_config_schema cache_schema = {.size = sizeof(struct tdm_cache_section),
+                                               KEYS(cache_keys)};
+
+static const tdm_config_key output_keys[] = {
+    {.name = "dir",
+     .type = TDM_CONFIG_STRING,
+     .offset = offsetof(struct tdm_output_section, dir),
+     .fallback = "~",
+     .help = "the run folder; ~: runs/ and the name of the recipe"},
+};
+
+static const tdm_config_schema output_schema = {.size = sizeof(struct tdm_output_section),
+                                                KEYS(output_keys)};
+
+#define SECTION(member, of, text)                                                                  \
+    {                                                                                              \
+        .name = #member, .type = TDM_CONFIG_SECTION, .offset = offsetof(tdm_recipe, member),       \
+        .section = (of), .help = (text)                                                            \
+    }
+
+static const tdm_config_key recipe_keys[] = {
+    {.name = "task",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = offsetof(tdm_recipe, task),
+     .fallback = "ctr",
+     .choices = tasks,
+     .help = "what is learnt"},
+    {.name = "seed",
+     .type = TDM_CONFIG_INT,
+     .offset = offsetof(tdm_recipe, seed),
+     .fallback = "1",
+     .min = 0,
+     .max = 0x1p53,
+     .help = "of initial values, order and dropout"},
+    SECTION(data, &tdm_data_schema, "what is read"),
+    SECTION(features, &tdm_feature_schema, "what a record becomes"),
+    {.name = TDM_RECIPE_MODEL,
+     .type = TDM_CONFIG_NODE,
+     .offset = offsetof(tdm_recipe, model),
+     .fallback = "~",
+     .help = "what is trained"},
+    SECTION(optimizer, &tdm_optimizer_schema, "how it is trained"),
+    SECTION(train, &train_schema, "how long, in what steps, on what"),
+    SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
+    SECTION(metrics, &tdm_metrics_schema, "how results are measured"),
+    SECTION(cache, &cache_schema, "where extracted features are kept"),
+    SECTION(output, &output_schema, "where results go"),
+};
+
+const tdm_config_schema tdm_recipe_schema = {.size = sizeof(tdm_recipe), KEYS(recipe_keys)};

@@ -1,0 +1,62 @@
+/* The run folder: all that a training leaves behind and all that predicting needs.
+ *
+ *   recipe.yaml       the resolved recipe; a folder that has it holds a run
+ *   features.json     the feature spec and the shape of the records
+ *   metrics.jsonl     a line an event, see docs/FORMATS.md
+ *   quarantine.txt    bad records, where the recipe keeps them
+ *   checkpoints/      see checkpoint.h
+ *   lock              held by the process that trains */
+#ifndef TDM_TRAINER_RUN_FOLDER_H
+#define TDM_TRAINER_RUN_FOLDER_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+
+#define TDM_RUN_RECIPE     "recipe.yaml"
+#define TDM_RUN_FEATURES   "features.json"
+#define TDM_RUN_METRICS    "metrics.jsonl"
+#define TDM_RUN_QUARANTINE "quarantine.txt"
+#define TDM_RUN_LOCK       "lock"
+
+/* What the first line of recipe.yaml says. */
+#define TDM_RUN_FORMAT 1
+
+typedef struct tdm_run_folder tdm_run_folder;
+
+/* Opens a folder for training, creates it where it is missing, and locks it: TDM_E_STATE where
+ * another process trains into it, or where it holds a run and `resume` is false; the message names
+ * the ways on. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_open(const char *path, bool resume, tdm_run_folder **out);
+
+/* Unlocks. NULL is allowed. */
+void tdm_run_folder_close(tdm_run_folder *folder);
+
+const char *tdm_run_folder_path(const tdm_run_folder *folder);
+
+/* The path of a file in it; borrowed. `name` is one of the TDM_RUN_ names. */
+const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
+
+/* ---- metrics.jsonl --------------------------------------------------------------------------- */
+
+/* Appends a line; `line` has no newline. It reaches the disk with the next sync. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_log(tdm_run_folder *folder, const char *line);
+
+/* Syncs the file and tells its length. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_sync(tdm_run_folder *folder, int64_t *bytes);
+
+/* Cuts the file to `bytes`, where a checkpoint left it (0: begins anew). TDM_E_FORMAT where it is
+ * shorter. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_cut(tdm_run_folder *folder, int64_t bytes);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* TDM_E_STATE naming what is missing unless `path` is a folder that holds a run. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_check(const char *path);
+
+/* The step that eval, predict and export use: `choice` is "best", "last" or a step; NULL takes the
+ * best if there is one, else the newest good one. Only a checkpoint that verifies is answered. */
+TDM_MUST_CHECK tdm_status tdm_run_folder_choose(const char *path, const char *choice,
+                                                int64_t *step);
+
+#endif

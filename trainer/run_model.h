@@ -1,0 +1,47 @@
+/* A trained model, loaded from a run folder to evaluate or predict with. */
+#ifndef TDM_TRAINER_RUN_MODEL_H
+#define TDM_TRAINER_RUN_MODEL_H
+
+#include "features/ctr_featurizer.h"
+#include "trainer/recipe.h"
+#include "trainer/scorer.h"
+
+typedef struct tdm_run_options {
+    const char
+        *checkpoint;    /* "best", "last" or a step; NULL: best if there is one, else the last */
+    int threads;        /* 0: one a core */
+    int64_t batch_size; /* 0: the recipe's */
+    tdm_ctr_use use;    /* TDM_CTR_EVALUATION or TDM_CTR_PREDICTION */
+} tdm_run_options;
+
+/* Everything is the run's; borrow what you need. */
+typedef struct tdm_run {
+    char *folder;
+    int64_t step; /* of the checkpoint */
+    tdm_recipe *recipe;
+    tdm_feature_spec *spec;
+    tdm_record_format *format;
+    tdm_pool *pool;
+    tdm_backend *backend;
+    tdm_featurizer *featurizer;
+    tdm_model *model; /* allocated for inference, weights loaded */
+    tdm_scorer *scorer;
+} tdm_run;
+
+/* Opens the run and loads the weights of the chosen checkpoint. Errors name what is missing or
+ * damaged. */
+TDM_MUST_CHECK tdm_status tdm_run_open(const char *run_folder, const tdm_run_options *options,
+                                       tdm_run **out);
+/* NULL is allowed. */
+void tdm_run_close(tdm_run *run);
+
+/* Opens files (globs, "-") as records of the run's own format. `eager`: see tdm_input_options. */
+TDM_MUST_CHECK tdm_status tdm_run_open_input(const tdm_run *run, const tdm_strings *files,
+                                             bool eager, const atomic_bool *cancel,
+                                             tdm_input **out);
+
+/* Fills a list of the model's inputs from a feature spec; *fields is freed with tdm_free(). */
+TDM_MUST_CHECK tdm_status tdm_model_inputs_make(const tdm_feature_spec *spec,
+                                                tdm_model_field **fields, tdm_model_inputs *out);
+
+#endif

@@ -1,0 +1,147 @@
+#include "trainer/session.h"
+
+#include "core/file.h"
+#include "core/memory.h"
+#include "trainer/device.h"
+#include "trainer/run_model.h"
+
+static tdm_status open_eval(tdm_session *session, const atomic_bool *stop)
+{
+    const tdm_recipe *recipe = session->recipe;
+    tdm_input *input = session->input;
+    tdm_selection selection = TDM_SELECT_HELD_OUT;
+    if (recipe->eval.files.count > 0) {
+        const tdm_input_options options = {
+            .paths = &recipe->eval.files,
+            .saved_format = (tdm_record_format *)(uintptr_t)tdm_input_format(session->input),
+            .lanes = 1,
+            .max_record_bytes = recipe->data.max_record_bytes,
+            .cancel = stop,
+        };
+        TDM_TRY(tdm_input_open(&options, &session->eval_input));
+        input = session->eval_input;
+        selection = TDM_SELECT_ALL;
+    } else if (recipe->eval.hold_out <= 0) {
+        return TDM_OK;
+    }
+    return tdm_extractor_create(session->featurizer, input, session->pool, selection,
+                                recipe->eval.hold_out, &session->eval_extractor);
+}
+
+static tdm_status open_train(tdm_session *session, const atomic_bool *stop)
+{
+    tdm_recipe *recipe = session->recipe;
+    TDM_TRY(tdm_recipe_open_input(recipe, stop, &session->input));
+    TDM_TRY(tdm_recipe_feature_spec(recipe, session->input, &session->spec));
+    TDM_TRY(tdm_ctr_featurizer_create(session->spec, tdm_input_format(session->input),
+                                      session->pool, recipe->train.batch_size, TDM_CTR_TRAINING,
+                                      &session->featurizer));
+    bool holds_out = recipe->eval.hold_out > 0;
+    return tdm_extractor_create(session->featurizer, session->input, session->pool,
+                                holds_out ? TDM_SELECT_TRAINING : TDM_SELECT_ALL,
+                                recipe->eval.hold_out, &session->extractor);
+}
+
+static tdm_status plan_model(tdm_session *session)
+{
+    const tdm_recipe *recipe = session->recipe;
+    tdm_model_inputs inputs;
+    TDM_TRY(tdm_model_inputs_make(session->spec, &session->fields, &inputs));
+    return tdm_model_create(recipe->model_type, recipe->model_options, &inputs,
+                            &session->featurizer->batch, session->backend, (uint64_t)recipe->seed,
+                            &session->model);
+}
+
+static tdm_status find_cache(tdm_session *session)
+{
+    const tdm_recipe *recipe = session->recipe;
+    bool wanted = recipe->data.cache == TDM_CACHE_ON ||
+                  (recipe->data.cache == TDM_CACHE_AUTO && recipe->train.epochs != 1);
+    if (!wanted)
+        return TDM_OK;
+    char *folder;
+    TDM_TRY(tdm_recipe_cache_folder(recipe, &folder));
+    tdm_status status = tdm_cache_path(session->extractor, folder, &session->cache_path);
+    tdm_free(folder);
+    return status;
+}
+
+static tdm_status open_session(tdm_session *session, const atomic_bool *stop)
+{
+    const tdm_recipe *recipe = session->recipe;
+    TDM_TRY(tdm_recipe_check_training(recipe));
+    TDM_TRY(tdm_pool_create((int)recipe->train.threads, &session->pool));
+    TDM_TRY(tdm_device_create(recipe, session->pool, &session->backend));
+    TDM_TRY(session->backend->type->properties(session->backend, &session->properties));
+    TDM_TRY(open_train(session, stop));
+    TDM_TRY(open_eval(session, stop));
+    TDM_TRY(plan_model(session));
+    return find_cache(session);
+}
+
+tdm_status tdm_session_init(tdm_session *session, tdm_recipe *recipe, const atomic_bool *stop)
+{
+    *session = (tdm_session){.recipe = recipe};
+    tdm_status status = open_session(session, stop);
+    if (status != TDM_OK)
+        tdm_session_deinit(session);
+    return status;
+}
+
+void tdm_session_deinit(tdm_session *session)
+{
+    tdm_free(session->cache_path);
+    tdm_model_destroy(session->model);
+    tdm_free(session->fields);
+    tdm_extractor_destroy(session->eval_extractor);
+    tdm_input_close(session->eval_input);
+    tdm_extractor_destroy(session->extractor);
+    tdm_featurizer_destroy(session->featurizer);
+    tdm_feature_spec_destroy(session->spec);
+    tdm_input_close(session->input);
+    tdm_backend_destroy(session->backend);
+    tdm_pool_destroy(session->pool);
+    *session = (tdm_session){0};
+}
+
+tdm_pipeline_options tdm_session_pipeline(const tdm_session *session)
+{
+    const tdm_recipe *recipe = session->recipe;
+    return (tdm_pipeline_options){
+        .extractor = session->extractor,
+        .pool = session->pool,
+        .backend = session->backend,
+        .seed = (uint64_t)recipe->seed,
+        .lanes = (int)recipe->data.lanes,
+        .window_blocks = (int)recipe->data.window_blocks,
+        .epochs = recipe->train.epochs == 0 ? -1 : recipe->train.epochs,
+        .depth = TDM_RING_DEPTH,
+        .cache_path = session->cache_path,
+        .write_cache = true,
+    };
+}
+
+tdm_status tdm_row_rate(tdm_extractor *extractor, double *rows_per_byte)
+{
+    tdm_input *input = tdm_extractor_input(extractor);
+    tdm_input_stream *stream = NULL;
+    tdm_block_text text = {0};
+    tdm_extract extract = {0};
+    bool ended;
+    tdm_status status;
+    *rows_per_byte = 0;
+    if (tdm_input_is_stdin(input))
+        return TDM_OK;
+    TDM_TRY(tdm_input_stream_open(input, &stream));
+    TDM_TRY_GOTO(tdm_input_stream_next(stream, &text, &ended), done);
+    if (ended)
+        goto done;
+    TDM_TRY_GOTO(tdm_extract_block(extractor, &text, &extract), done);
+    if (extract.stored_bytes > 0)
+        *rows_per_byte = (double)extract.rows / (double)extract.stored_bytes;
+done:
+    tdm_input_stream_close(stream);
+    tdm_block_text_deinit(&text);
+    tdm_extract_deinit(&extract);
+    return status;
+}

@@ -1,0 +1,386 @@
+#include "trainer/training.h"
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "trainer/checkpoint.h"
+#include "trainer/clock.h"
+#include "trainer/tensor_file.h"
+
+#include <math.h>
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* The weights of another run, where names and shapes are the same. */
+static tdm_status init_from_run(tdm_training *training)
+{
+    const char *from = training->recipe->init_from;
+    const tdm_model *model = training->session.model;
+    tdm_saved_tensor *tensors = NULL;
+    char *path = NULL;
+    int64_t step;
+    int count, loaded;
+    tdm_status status;
+    TDM_TRY(tdm_run_folder_choose(from, NULL, &step));
+    TDM_TRY_GOTO(tdm_checkpoint_path(from, step, TDM_MODEL_FILE, &path), done);
+    TDM_TRY_GOTO(tdm_model_tensors(model, &tensors, &count), done);
+    TDM_TRY_GOTO(
+        tdm_tensor_file_load_some(path, training->session.backend, tensors, count, &loaded), done);
+    if (loaded == 0)
+        status = tdm_fail(TDM_E_CONFIG,
+                          "model.init_from: none of the model's %d tensors is in %s with the same "
+                          "name and shape",
+                          count, path);
+    else
+        tdm_info("model.init_from: %d of %d tensors start from step %lld of %s", loaded, count,
+                 (long long)step, from);
+done:
+    tdm_free(tensors);
+    tdm_free(path);
+    return status;
+}
+
+static tdm_status put_recipe(const tdm_training *training)
+{
+    tdm_text text = {0};
+    tdm_status status = tdm_text_printf(
+        &text, "# tandem run folder, format %d; made by tandem %s\n", TDM_RUN_FORMAT, TDM_VERSION);
+    if (status == TDM_OK)
+        status = tdm_recipe_emit(training->recipe, &text);
+    if (status == TDM_OK)
+        status = tdm_file_put(tdm_run_folder_file(training->folder, TDM_RUN_RECIPE), text.bytes,
+                              text.length);
+    tdm_text_free(&text);
+    return status;
+}
+
+static tdm_status begin_anew(tdm_training *training)
+{
+    const tdm_run_folder *folder = training->folder;
+    const tdm_bad_record_counts none = {0};
+    TDM_TRY(tdm_model_init(training->session.model));
+    if (training->recipe->init_from != NULL)
+        TDM_TRY(init_from_run(training));
+    TDM_TRY(tdm_run_folder_cut(training->folder, 0));
+    TDM_TRY(tdm_bad_record_log_restore(training->bad, &none));
+    TDM_TRY(tdm_feature_spec_save(training->session.spec, tdm_input_format(training->session.input),
+                                  tdm_run_folder_file(folder, TDM_RUN_FEATURES)));
+    return put_recipe(training);
+}
+
+/* The features must still be those that the weights were trained on. */
+static tdm_status check_features(const tdm_training *training)
+{
+    const char *path = tdm_run_folder_file(training->folder, TDM_RUN_FEATURES);
+    tdm_feature_spec *spec;
+    tdm_record_format *format;
+    uint64_t saved = 0, now = 0;
+    TDM_TRY(tdm_feature_spec_load(path, &spec, &format));
+    tdm_status status = tdm_feature_spec_hash(spec, format, &saved);
+    if (status == TDM_OK)
+        status = tdm_feature_spec_hash(training->session.spec,
+                                       tdm_input_format(training->session.input), &now);
+    if (status == TDM_OK && saved != now)
+        status = tdm_fail(TDM_E_CONFIG,
+                          "%s: the features or the columns of the training data are not what they "
+                          "were: change them back, or train into another folder (output.dir)",
+                          path);
+    tdm_feature_spec_destroy(spec);
+    tdm_record_format_destroy(format);
+    return status;
+}
+
+/* Takes from the run that will be resumed what the input's size once decided. */
+static tdm_status adopt_block_bytes(tdm_recipe *recipe)
+{
+    tdm_checkpoint_list list;
+    TDM_TRY(tdm_checkpoint_list_read(recipe->output.dir, &list));
+    bool none = list.count == 0;
+    tdm_checkpoint_list_free(&list);
+    if (none || recipe->data.block_bytes != 0)
+        return TDM_OK;
+    tdm_recipe *saved;
+    TDM_TRY(tdm_recipe_load_run(recipe->output.dir, &saved));
+    recipe->data.block_bytes = saved->data.block_bytes;
+    tdm_recipe_free(saved);
+    return TDM_OK;
+}
+
+/* Finds the checkpoint to go on from, *step -1 where there is none, and compares the recipe with
+ * the run's. */
+static tdm_status find_checkpoint(const tdm_training *training, int64_t *step)
+{
+    const char *folder = tdm_run_folder_path(training->folder);
+    bool found = false;
+    if (training->control->resume)
+        TDM_TRY(tdm_checkpoint_newest_good(folder, step, &found));
+    if (!found) {
+        *step = -1;
+        return TDM_OK;
+    }
+    tdm_recipe *saved;
+    TDM_TRY(tdm_recipe_load_run(folder, &saved));
+    tdm_status status = tdm_recipe_check_resume(saved, training->recipe);
+    tdm_recipe_free(saved);
+    return status;
+}
+
+static tdm_status allocate(tdm_training *training)
+{
+    tdm_session *session = &training->session;
+    const tdm_backend_type *type = session->backend->type;
+    const tdm_recipe *recipe = training->recipe;
+    TDM_TRY(tdm_model_allocate(session->model, true));
+    TDM_TRY(tdm_optimizer_create(&recipe->optimizer, session->model, session->backend,
+                                 &training->optimizer));
+    TDM_TRY(type->alloc(session->backend, sizeof(tdm_step_scalars), &training->device_scalars));
+    if (!session->properties.host_memory)
+        TDM_TRY(type->host_alloc(session->backend, (size_t)recipe->train.batch_size * sizeof(float),
+                                 &training->probabilities));
+    TDM_TRY(tdm_train_state_init(&training->state));
+    TDM_TRY(tdm_bad_record_log_create(
+        (tdm_bad_record_policy)recipe->data.on_bad_record, recipe->data.max_bad_records,
+        tdm_run_folder_file(training->folder, TDM_RUN_QUARANTINE), &training->bad));
+    if (session->eval_extractor == NULL) {
+        if (recipe->train.eval_every_steps > 0)
+            tdm_warn("train.eval_every_steps: there is nothing to evaluate on: set data.eval");
+        return TDM_OK;
+    }
+    TDM_TRY(tdm_metrics_init(&training->eval_metrics, recipe->metrics.exact_auc_rows));
+    return tdm_scorer_create(session->model, session->featurizer, session->backend,
+                             &training->scorer);
+}
+
+static tdm_status start_pipeline(tdm_training *training)
+{
+    tdm_session *session = &training->session;
+    tdm_pipeline_options options = tdm_session_pipeline(session);
+    if (training->resumed_step >= 0)
+        options.start = &training->state.position;
+    TDM_TRY(tdm_pipeline_create(&options, &training->pipeline));
+    return tdm_batch_feed_init(&training->feed, training->pipeline, session->backend,
+                               &session->properties, session->featurizer->batch.bytes);
+}
+
+static void start_clocks(tdm_training *training)
+{
+    tdm_progress *progress = &training->progress;
+    double now = tdm_clock_seconds();
+    double done = tdm_training_progress(training);
+    progress->start = progress->told = progress->logged = training->saved_at = now;
+    progress->start_progress = isnan(done) ? 0 : done;
+    progress->told_rows = progress->logged_rows = training->start_rows = training->state.rows;
+}
+
+static bool is_done(const tdm_training *training)
+{
+    const tdm_train_options *train = &training->recipe->train;
+    const tdm_train_state *state = &training->state;
+    return (train->max_steps > 0 && state->step >= train->max_steps) ||
+           (train->epochs > 0 && state->position.epoch >= train->epochs);
+}
+
+static tdm_status begin(tdm_training *training)
+{
+    const tdm_train_control *control = training->control;
+    tdm_recipe *recipe = training->recipe;
+    int64_t step;
+    if (control->resume)
+        TDM_TRY(adopt_block_bytes(recipe));
+    /* Nothing is written before the inputs are open and the model is planned. */
+    TDM_TRY(tdm_session_init(&training->session, recipe, control->stop));
+    TDM_TRY(tdm_run_folder_open(recipe->output.dir, control->resume, &training->folder));
+    TDM_TRY(find_checkpoint(training, &step));
+    TDM_TRY(allocate(training));
+    if (step >= 0) {
+        TDM_TRY(check_features(training));
+        TDM_TRY(tdm_training_restore(training, step));
+        TDM_TRY(put_recipe(training));
+    } else {
+        TDM_TRY(begin_anew(training));
+    }
+    start_clocks(training);
+    return is_done(training) ? TDM_OK : start_pipeline(training);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* Bad records on the way to this delivery, and whether they are too many. They are judged in the
+ * first epoch only. */
+static tdm_status take_bad_records(tdm_training *training, const tdm_delivery *delivery)
+{
+    for (size_t i = 0; i < delivery->report_count; i++)
+        TDM_TRY(
+            tdm_bad_record_log_add(training->bad, training->session.input, &delivery->reports[i]));
+    if (delivery->epoch > 0)
+        return TDM_OK;
+    return tdm_bad_record_log_judge(training->bad, delivery->batch.rows, delivery->epoch_end);
+}
+
+static tdm_status evaluate_if_due(tdm_training *training)
+{
+    int64_t every = training->recipe->train.eval_every_steps;
+    int64_t step = training->state.step;
+    bool is_due = training->scorer != NULL && every > 0 && step > 0 && step % every == 0;
+    return is_due && training->state.eval_step != step ? tdm_training_evaluate(training) : TDM_OK;
+}
+
+static bool is_save_due(const tdm_training *training)
+{
+    const tdm_checkpoint_options *checkpoint = &training->recipe->checkpoint;
+    const tdm_train_state *state = &training->state;
+    double minutes = (tdm_clock_seconds() - training->saved_at) / 60;
+    return (state->best_step == state->step && state->eval_step == state->step) ||
+           (checkpoint->every_steps > 0 && state->step % checkpoint->every_steps == 0) ||
+           (checkpoint->every_minutes > 0 && minutes >= checkpoint->every_minutes);
+}
+
+/* What follows a step, in the order in which a resumed training repeats it. */
+static tdm_status after_step(tdm_training *training)
+{
+    if (training->state.step % training->recipe->train.log_every_steps == 0)
+        TDM_TRY(tdm_training_log_window(training));
+    TDM_TRY(evaluate_if_due(training));
+    if (is_save_due(training))
+        TDM_TRY(tdm_training_save(training));
+    tdm_training_tell_step(training);
+    return TDM_OK;
+}
+
+static tdm_status end_epoch(tdm_training *training, const tdm_delivery *delivery)
+{
+    training->state.position = delivery->batch.after;
+    training->state.share = 0;
+    return tdm_training_log_epoch(training);
+}
+
+static tdm_status consume(tdm_training *training, const tdm_fed_batch *fed)
+{
+    TDM_TRY(take_bad_records(training, fed->delivery));
+    if (fed->delivery->epoch_end)
+        return end_epoch(training, fed->delivery);
+    return tdm_training_step(training, fed);
+}
+
+static tdm_status run(tdm_training *training)
+{
+    while (!is_done(training)) {
+        TDM_FAIL_IF(tdm_training_is_stopped(training), TDM_E_CANCELLED, "the training was stopped");
+        tdm_fed_batch fed;
+        TDM_TRY(tdm_batch_feed_next(&training->feed, &fed));
+        bool was_step = !fed.delivery->epoch_end;
+        tdm_status status = consume(training, &fed);
+        tdm_batch_feed_release(&training->feed, &fed);
+        TDM_TRY(status);
+        if (was_step)
+            TDM_TRY(after_step(training));
+    }
+    return TDM_OK;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static tdm_status finish(tdm_training *training)
+{
+    tdm_train_state *state = &training->state;
+    if (state->end_step == state->step)
+        return TDM_OK;
+    TDM_FAIL_IF(state->step == 0, TDM_E_DATA,
+                "%s: there is no row to train on: all records are bad, or held out",
+                tdm_input_file_get(training->session.input, 0)->path);
+    if (state->position.epoch == 0)
+        TDM_TRY(tdm_bad_record_log_judge(training->bad, 0, true));
+    if (state->window.rows > 0)
+        TDM_TRY(tdm_training_log_window(training));
+    if (training->scorer != NULL && state->eval_step != state->step)
+        TDM_TRY(tdm_training_evaluate(training));
+    TDM_TRY(tdm_training_log_end(training));
+    state->end_step = state->step;
+    return tdm_training_save(training);
+}
+
+static tdm_status train(tdm_training *training)
+{
+    tdm_status status = evaluate_if_due(training);
+    if (status == TDM_OK)
+        status = run(training);
+    if (status == TDM_OK)
+        status = finish(training);
+    if (status != TDM_E_CANCELLED)
+        return status;
+    long long step = training->state.step;
+    TDM_FAIL_IF(step == 0, TDM_E_CANCELLED, "stopped before the first step");
+    if (step != training->saved_step)
+        TDM_TRY(tdm_training_save(training));
+    return tdm_fail(TDM_E_CANCELLED, "stopped at step %lld, which is saved: --resume goes on",
+                    step);
+}
+
+static tdm_status fill_result(tdm_training *training, tdm_train_result *result)
+{
+    const tdm_train_state *state = &training->state;
+    double seconds = tdm_clock_seconds() - training->progress.start;
+    tdm_bad_record_counts bad = tdm_bad_record_log_counts(training->bad);
+    double steps = training->progress.step_seconds;
+    *result = (tdm_train_result){
+        .step = state->step,
+        .epoch = state->position.epoch,
+        .rows = state->rows,
+        .seconds = seconds,
+        .rows_per_second = steps > 0 ? (double)(state->rows - training->start_rows) / steps : NAN,
+        .has_eval = state->eval_step >= 0,
+        .eval = state->eval,
+        .best_step = state->best_step,
+        .best_score = state->best_score,
+        .records = bad.records,
+        .bad_records = bad.bad,
+        .resumed_step = training->resumed_step,
+    };
+    return tdm_training_total(training, &result->train);
+}
+
+static void close_training(tdm_training *training)
+{
+    tdm_session *session = &training->session;
+    tdm_batch_feed_deinit(&training->feed);
+    tdm_pipeline_destroy(training->pipeline);
+    tdm_scorer_destroy(training->scorer);
+    tdm_metrics_deinit(&training->eval_metrics);
+    tdm_bad_record_log_destroy(training->bad);
+    tdm_optimizer_destroy(training->optimizer);
+    tdm_train_state_deinit(&training->state);
+    if (training->device_scalars != NULL)
+        session->backend->type->free(session->backend, training->device_scalars);
+    if (training->probabilities != NULL)
+        session->backend->type->host_free(session->backend, training->probabilities);
+    tdm_session_deinit(session);
+    tdm_run_folder_close(training->folder);
+}
+
+tdm_status tdm_train(tdm_recipe *recipe, const tdm_train_control *control, tdm_train_result *result)
+{
+    tdm_training *training;
+    tdm_error error = {0};
+    if (result != NULL)
+        *result = (tdm_train_result){.best_step = -1, .resumed_step = -1};
+    TDM_TRY(tdm_alloc(1, sizeof *training, &training));
+    training->recipe = recipe;
+    training->control = control;
+    training->resumed_step = training->saved_step = -1;
+    bool begun = false;
+    tdm_status status = begin(training);
+    if (status == TDM_OK) {
+        begun = true;
+        status = train(training);
+    }
+    if (status != TDM_OK)
+        tdm_error_keep(&error, status);
+    if (begun && result != NULL) {
+        tdm_status filled = fill_result(training, result);
+        if (status == TDM_OK && filled != TDM_OK)
+            tdm_error_keep(&error, filled);
+    }
+    close_training(training);
+    tdm_free(training);
+    return error.status == TDM_OK ? TDM_OK : tdm_error_raise(&error);
+}

@@ -1,0 +1,309 @@
+#include "trainer/training.h"
+
+#include "core/memory.h"
+#include "trainer/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define TELL_SECONDS 0.2
+
+double tdm_training_progress(const tdm_training *training)
+{
+    const tdm_train_options *train = &training->recipe->train;
+    const tdm_train_state *state = &training->state;
+    bool knows_share = tdm_input_stored_bytes(training->session.input) > 0;
+    double by_steps = train->max_steps > 0 ? (double)state->step / (double)train->max_steps : NAN;
+    double by_epochs = train->epochs > 0 && knows_share
+                           ? ((double)state->position.epoch + state->share) / (double)train->epochs
+                           : NAN;
+    return fmax(by_steps, by_epochs);
+}
+
+/* ---- the monitor ----------------------------------------------------------------------------- */
+
+static void fill_rates(tdm_training *training, double now)
+{
+    tdm_progress *progress = &training->progress;
+    tdm_train_status *status = &progress->status;
+    tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
+    double seconds = now - progress->told - progress->pause;
+    status->ring_ready = stats.batches_ready;
+    status->ring_depth = stats.depth;
+    if (seconds <= 0 || progress->steps == 0)
+        return;
+    status->rows_per_second = (double)(training->state.rows - progress->told_rows) / seconds;
+    status->wait_for_batches = (stats.wait_seconds - progress->told_wait) / seconds;
+    status->wait_for_step = (double)progress->full_steps / (double)progress->steps;
+    progress->told = now;
+    progress->told_rows = training->state.rows;
+    progress->told_wait = stats.wait_seconds;
+    progress->steps = progress->full_steps = 0;
+    progress->pause = 0;
+}
+
+static void fill_status(tdm_training *training, tdm_train_event event, double now)
+{
+    const tdm_train_state *state = &training->state;
+    tdm_progress *progress = &training->progress;
+    tdm_train_status *status = &progress->status;
+    double done = tdm_training_progress(training);
+    double here = done - progress->start_progress;
+    double seconds = now - progress->start;
+    status->event = event;
+    status->step = state->step;
+    status->max_steps = training->recipe->train.max_steps;
+    status->epoch = state->position.epoch;
+    status->epochs = training->recipe->train.epochs;
+    status->epoch_share = state->share;
+    status->progress = done;
+    status->rows = state->rows;
+    status->seconds = seconds;
+    status->seconds_left = here > 0 ? (1 - done) / here * seconds : NAN;
+    status->learning_rate = training->state.learning_rate;
+    status->gradient_norm = training->state.gradient_norm;
+    status->window = progress->window;
+    status->bad_records = tdm_bad_record_log_counts(training->bad).bad;
+    status->has_eval = state->eval_step >= 0;
+    status->eval = state->eval;
+    status->is_best = state->best_step == state->step && state->eval_step == state->step;
+}
+
+void tdm_training_tell(tdm_training *training, tdm_train_event event)
+{
+    const tdm_train_control *control = training->control;
+    tdm_progress *progress = &training->progress;
+    if (control->monitor == NULL)
+        return;
+    double now = tdm_clock_seconds();
+    if (event == TDM_EVENT_STEP)
+        fill_rates(training, now);
+    if (!progress->has_window && tdm_metrics_get(&training->state.window, training->session.pool,
+                                                 &progress->window) != TDM_OK)
+        progress->window = (tdm_metrics_result){.logloss = NAN, .auc = NAN};
+    fill_status(training, event, now);
+    control->monitor(control->monitor_context, &progress->status);
+}
+
+void tdm_training_tell_step(tdm_training *training)
+{
+    tdm_progress *progress = &training->progress;
+    tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
+    progress->steps++;
+    progress->full_steps += stats.batches_ready >= stats.depth - 1;
+    if (tdm_clock_seconds() >= progress->told + progress->pause + TELL_SECONDS)
+        tdm_training_tell(training, TDM_EVENT_STEP);
+}
+
+/* Time that is not the steps'. */
+static void add_pause(tdm_training *training, double seconds)
+{
+    training->progress.pause += seconds;
+    training->progress.logged_pause += seconds;
+}
+
+/* ---- metrics.jsonl --------------------------------------------------------------------------- */
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* `line` is given away. */
+static tdm_status write_line(tdm_training *training, json_t *line)
+{
+    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(line);
+    TDM_FAIL_IF(text == NULL, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
+    tdm_status status = tdm_run_folder_log(training->folder, text);
+    free(text);
+    return status;
+}
+
+/* Seconds since the training began, in resumed ones too. */
+static double training_seconds(const tdm_training *training)
+{
+    return training->state.seconds + tdm_clock_seconds() - training->progress.start;
+}
+
+static tdm_status begin_line(const tdm_training *training, const char *event, json_t **out)
+{
+    const tdm_train_state *state = &training->state;
+    *out = json_pack("{s:s, s:I, s:I, s:I}", "event", event, "step", (json_int_t)state->step,
+                     "epoch", (json_int_t)state->position.epoch, "rows", (json_int_t)state->rows);
+    TDM_FAIL_IF(*out == NULL, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
+    return TDM_OK;
+}
+
+/* Appends the metrics to the line, their own rows as "scored_rows". */
+static tdm_status add_metrics(json_t *line, const tdm_metrics_result *metrics)
+{
+    json_t *object;
+    TDM_TRY(tdm_metrics_result_json(metrics, &object));
+    json_t *rows = json_incref(json_object_get(object, "rows"));
+    int failed = json_object_del(object, "rows");
+    failed |= json_object_set_new(object, "scored_rows", rows);
+    failed |= json_object_update(line, object);
+    json_decref(object);
+    TDM_FAIL_IF(failed, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
+    return TDM_OK;
+}
+
+static void set_real(json_t *line, const char *key, double value)
+{
+    (void)!json_object_set_new(line, key, real(value));
+}
+
+tdm_status tdm_training_log_window(tdm_training *training)
+{
+    tdm_train_state *state = &training->state;
+    tdm_progress *progress = &training->progress;
+    json_t *line;
+    double now = tdm_clock_seconds();
+    double seconds = now - progress->logged - progress->logged_pause;
+    TDM_TRY(tdm_metrics_get(&state->window, training->session.pool, &progress->window));
+    TDM_TRY(begin_line(training, "train", &line));
+    tdm_status status = add_metrics(line, &progress->window);
+    if (status != TDM_OK) {
+        json_decref(line);
+        return status;
+    }
+    set_real(line, "learning_rate", training->state.learning_rate);
+    set_real(line, "gradient_norm", training->state.gradient_norm);
+    set_real(line, "seconds", training_seconds(training));
+    set_real(line, "rows_per_second",
+             seconds > 0 ? (double)(state->rows - progress->logged_rows) / seconds : NAN);
+    TDM_TRY(write_line(training, line));
+    TDM_TRY(tdm_metrics_merge(&state->total, &state->window));
+    tdm_metrics_reset(&state->window);
+    progress->step_seconds += seconds;
+    progress->has_window = true;
+    progress->logged = now;
+    progress->logged_rows = state->rows;
+    progress->logged_pause = 0;
+    tdm_training_tell(training, TDM_EVENT_LOG);
+    return TDM_OK;
+}
+
+tdm_status tdm_training_log_epoch(tdm_training *training)
+{
+    json_t *line;
+    TDM_TRY(begin_line(training, "epoch", &line));
+    set_real(line, "seconds", training_seconds(training));
+    TDM_TRY(write_line(training, line));
+    tdm_training_tell(training, TDM_EVENT_EPOCH);
+    return TDM_OK;
+}
+
+tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out)
+{
+    tdm_metrics all;
+    TDM_TRY(tdm_metrics_init(&all, 0));
+    tdm_status status = tdm_metrics_merge(&all, &training->state.total);
+    if (status == TDM_OK)
+        status = tdm_metrics_merge(&all, &training->state.window);
+    if (status == TDM_OK)
+        status = tdm_metrics_get(&all, training->session.pool, out);
+    tdm_metrics_deinit(&all);
+    return status;
+}
+
+tdm_status tdm_training_log_end(tdm_training *training)
+{
+    tdm_metrics_result total;
+    json_t *line;
+    TDM_TRY(tdm_training_total(training, &total));
+    TDM_TRY(begin_line(training, "end", &line));
+    tdm_status status = add_metrics(line, &total);
+    if (status != TDM_OK) {
+        json_decref(line);
+        return status;
+    }
+    set_real(line, "seconds", training_seconds(training));
+    return write_line(training, line);
+}
+
+/* ---- evaluations ----------------------------------------------------------------------------- */
+
+static void tell_evaluating(void *context, int64_t rows, double share)
+{
+    tdm_training *training = context;
+    (void)rows;
+    training->progress.status.eval_share = share;
+    tdm_training_tell(training, TDM_EVENT_EVALUATING);
+}
+
+static bool is_better(const tdm_train_state *state, tdm_keep_best keep, double score)
+{
+    if (isnan(score) || state->best_step < 0)
+        return !isnan(score);
+    return keep == TDM_KEEP_BEST_LOGLOSS ? score < state->best_score : score > state->best_score;
+}
+
+static tdm_status note_score(tdm_training *training)
+{
+    tdm_train_state *state = &training->state;
+    tdm_keep_best keep = (tdm_keep_best)training->recipe->checkpoint.keep_best;
+    double score = keep == TDM_KEEP_BEST_LOGLOSS ? state->eval.logloss : state->eval.auc;
+    if (keep == TDM_KEEP_BEST_NONE)
+        return TDM_OK;
+    TDM_TRY(tdm_grow(&state->scores, &state->score_capacity, state->score_count + 1,
+                     sizeof *state->scores));
+    state->scores[state->score_count++] = (tdm_score){.step = state->step, .score = score};
+    if (is_better(state, keep, score)) {
+        state->best_step = state->step;
+        state->best_score = score;
+    }
+    return TDM_OK;
+}
+
+static tdm_status log_evaluation(tdm_training *training, const tdm_evaluation *evaluation)
+{
+    json_t *line;
+    TDM_TRY(begin_line(training, "eval", &line));
+    tdm_status status = add_metrics(line, &evaluation->metrics);
+    if (status != TDM_OK) {
+        json_decref(line);
+        return status;
+    }
+    const tdm_train_state *state = &training->state;
+    (void)!json_object_set_new(line, "bad_records", json_integer(evaluation->bad_records));
+    (void)!json_object_set_new(line, "best", json_boolean(state->best_step == state->step));
+    set_real(line, "seconds", training_seconds(training));
+    return write_line(training, line);
+}
+
+/* Bad records are told once, at the first evaluation of a process. */
+static tdm_status run_evaluation(tdm_training *training, tdm_evaluation *out)
+{
+    tdm_bad_record_log *log = NULL;
+    const tdm_share any = {.value = 1, .is_share = true};
+    if (!training->eval_told)
+        TDM_TRY(tdm_bad_record_log_create(TDM_BAD_RECORD_SKIP, any, NULL, &log));
+    const tdm_evaluate_options options = {
+        .stop = training->control->stop,
+        .progress = training->control->monitor == NULL ? NULL : tell_evaluating,
+        .context = training,
+        .bad_records = log,
+    };
+    tdm_status status =
+        tdm_evaluate(training->scorer, training->session.eval_extractor, training->session.pool,
+                     &training->eval_metrics, &options, out);
+    tdm_bad_record_log_destroy(log);
+    training->eval_told = true;
+    return status;
+}
+
+tdm_status tdm_training_evaluate(tdm_training *training)
+{
+    double start = tdm_clock_seconds();
+    tdm_evaluation evaluation;
+    TDM_TRY(run_evaluation(training, &evaluation));
+    training->state.eval = evaluation.metrics;
+    training->state.eval_step = training->state.step;
+    TDM_TRY(note_score(training));
+    TDM_TRY(log_evaluation(training, &evaluation));
+    add_pause(training, tdm_clock_seconds() - start);
+    tdm_training_tell(training, TDM_EVENT_EVAL);
+    return TDM_OK;
+}

@@ -1,0 +1,105 @@
+/* A running training, and what its files do. Private to this folder.
+ *
+ *   train.c           begin or resume, the loop, the end
+ *   train_step.c      a step, and the report of one whose numbers went wrong
+ *   train_events.c    lines of metrics.jsonl, evaluations, progress
+ *   train_save.c      checkpoints: writing one, going on from one
+ *   train_resume.c    what may differ between a run and the recipe that resumes it */
+#ifndef TDM_TRAINER_TRAINING_H
+#define TDM_TRAINER_TRAINING_H
+
+#include "trainer/batch_feed.h"
+#include "trainer/evaluate.h"
+#include "trainer/run_folder.h"
+#include "trainer/session.h"
+#include "trainer/train_state.h"
+#include "trainer/trainer.h"
+
+/* What progress is told by, beside the state. */
+typedef struct tdm_progress {
+    double start;          /* of this process, by the clock */
+    double start_progress; /* of the training, where this process took over */
+    double told;           /* when the monitor was called last */
+    int64_t told_rows;
+    double told_wait;
+    int64_t steps, full_steps; /* since then; full: that found the ring full */
+    double pause;              /* seconds of evaluations and checkpoints since then */
+    double logged;             /* when a line was logged last */
+    int64_t logged_rows;
+    double logged_pause;
+    double step_seconds; /* in all, without pauses */
+    bool has_window;
+    tdm_metrics_result window; /* of the last line */
+    tdm_train_status status;   /* what the monitor sees */
+} tdm_progress;
+
+typedef struct tdm_training {
+    tdm_recipe *recipe;
+    const tdm_train_control *control;
+    tdm_session session;
+    tdm_run_folder *folder;
+    tdm_optimizer *optimizer;
+    tdm_scorer *scorer; /* NULL: no evaluation */
+    tdm_metrics eval_metrics;
+    bool eval_told; /* its bad records were told */
+    tdm_pipeline *pipeline;
+    tdm_batch_feed feed;
+    tdm_bad_record_log *bad;
+    tdm_step_scalars *device_scalars;
+    tdm_step_scalars scalars;
+    float *probabilities; /* a copy of the device's; NULL where the host reads its memory */
+    tdm_train_state state;
+    int64_t start_rows;   /* of the state, when this process took over */
+    int64_t resumed_step; /* -1: began anew */
+    int64_t saved_step;   /* -1: none */
+    double saved_at;
+    tdm_progress progress;
+} tdm_training;
+
+static inline bool tdm_training_is_stopped(const tdm_training *training)
+{
+    const atomic_bool *stop = training->control->stop;
+    return stop != NULL && atomic_load(stop);
+}
+
+/* The share of the whole training that is done; NaN where it is not known. */
+double tdm_training_progress(const tdm_training *training);
+
+/* ---- train_step.c ---------------------------------------------------------------------------- */
+
+/* Trains on a batch. The state moves on only where all numbers are finite. */
+TDM_MUST_CHECK tdm_status tdm_training_step(tdm_training *training, const tdm_fed_batch *batch);
+
+/* ---- train_events.c -------------------------------------------------------------------------- */
+
+/* Logs the window of progressive metrics and begins the next. */
+TDM_MUST_CHECK tdm_status tdm_training_log_window(tdm_training *training);
+TDM_MUST_CHECK tdm_status tdm_training_log_epoch(tdm_training *training);
+TDM_MUST_CHECK tdm_status tdm_training_log_end(tdm_training *training);
+
+/* Evaluates at this step and notes whether it is the best. */
+TDM_MUST_CHECK tdm_status tdm_training_evaluate(tdm_training *training);
+
+/* Progressive metrics over the whole training. */
+TDM_MUST_CHECK tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out);
+
+void tdm_training_tell(tdm_training *training, tdm_train_event event);
+/* Where it is time. */
+void tdm_training_tell_step(tdm_training *training);
+
+/* ---- train_save.c ---------------------------------------------------------------------------- */
+
+/* Saves a checkpoint of this step, moves the link to the best and deletes old ones. */
+TDM_MUST_CHECK tdm_status tdm_training_save(tdm_training *training);
+
+/* Restores the checkpoint of `step`: tensors, state, files. */
+TDM_MUST_CHECK tdm_status tdm_training_restore(tdm_training *training, int64_t step);
+
+/* ---- train_resume.c -------------------------------------------------------------------------- */
+
+/* Compares the recipe with the run's: TDM_E_CONFIG naming every difference that would not go on
+ * with the same training; notices of the others. */
+TDM_MUST_CHECK tdm_status tdm_recipe_check_resume(const tdm_recipe *saved,
+                                                  const tdm_recipe *recipe);
+
+#endif
