@@ -194,15 +194,21 @@ static tdm_status fill_extract(tdm_pipeline *pipeline, const tdm_load_job *job,
 
 static void read_stream(tdm_job *job);
 
-/* Whether the lane wants a window that the reader has not begun, or has one that it has not ended.
- */
+static bool is_trained(const tdm_pipeline *pipeline, int64_t epoch)
+{
+    return pipeline->options.epochs < 0 || epoch < pipeline->options.epochs;
+}
+
+/* Whether the lane wants a window that the reader has not begun, of this epoch or a later one, or
+ * has one that it has not ended. */
 static bool waits_for_reader(const tdm_pipeline *pipeline, int index)
 {
     const tdm_lane *lane = &pipeline->lanes[index];
     int64_t epoch = pipeline->reader.epoch;
-    if ((lane->windows < TDM_LANE_WINDOWS || lane->wants_more) && lane->load_epoch == epoch &&
-        lane->load_window < windows_of_lane(pipeline, index))
-        return pipeline->options.epochs < 0 || epoch < pipeline->options.epochs;
+    if ((lane->windows < TDM_LANE_WINDOWS || lane->wants_more) && lane->load_epoch >= epoch &&
+        lane->load_window < windows_of_lane(pipeline, index) &&
+        is_trained(pipeline, lane->load_epoch))
+        return true;
     for (const tdm_loaded_window *window = lane->first; window != NULL; window = window->next) {
         if (window->window.epoch == epoch && window->assigned < window->window.block_count)
             return true;
@@ -319,6 +325,11 @@ static tdm_status deal_block(tdm_pipeline *pipeline, tdm_block_text *text)
     tdm_lane *lane = &pipeline->lanes[lane_index];
     bool begins = turn % pipeline->options.window_blocks == 0;
     tdm_loaded_window *window = NULL;
+    /* Another lane may have asked for this epoch before this one did. */
+    if (lane->load_epoch < reader->epoch) {
+        lane->load_epoch = reader->epoch;
+        lane->load_window = 0;
+    }
     if (number >= lane->load_window && begins)
         TDM_TRY(new_window(pipeline, lane_index, reader->epoch, number, &window));
     for (tdm_loaded_window *w = lane->first; w != NULL && window == NULL; w = w->next) {
@@ -375,7 +386,7 @@ static bool can_load(tdm_pipeline *pipeline, tdm_lane *lane, int index)
         if (windows_of_lane(pipeline, index) == 0)
             return false;
     }
-    return pipeline->options.epochs < 0 || lane->load_epoch < pipeline->options.epochs;
+    return is_trained(pipeline, lane->load_epoch);
 }
 
 static tdm_status load_window(tdm_pipeline *pipeline, int index)
