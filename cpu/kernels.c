@@ -514,8 +514,8 @@ static ALWAYS_INLINE void update_wide_rows(int64_t count, int64_t dim,
     }
 }
 
-static void read_rows(int64_t count, int64_t dim, const uint32_t *ids, const float *table,
-                      float *buffer)
+static ALWAYS_INLINE void read_rows(int64_t count, int64_t dim, const uint32_t *ids,
+                                    const float *table, float *buffer)
 {
     for (int64_t i = 0; i < count; i++) {
         for (int64_t d = 0; d < dim; d++)
@@ -523,8 +523,8 @@ static void read_rows(int64_t count, int64_t dim, const uint32_t *ids, const flo
     }
 }
 
-static void write_rows(int64_t count, int64_t dim, const uint32_t *ids, const float *buffer,
-                       float *table)
+static ALWAYS_INLINE void write_rows(int64_t count, int64_t dim, const uint32_t *ids,
+                                     const float *buffer, float *table)
 {
     for (int64_t i = 0; i < count; i++) {
         for (int64_t d = 0; d < dim; d++)
@@ -533,8 +533,9 @@ static void write_rows(int64_t count, int64_t dim, const uint32_t *ids, const fl
 }
 
 /* Rows of a few elements are brought together first, so that the arithmetic fills vectors. */
-static void update_narrow_rows(int64_t count, int64_t dim, const tdm_update_factors *factors,
-                               const uint32_t *ids, const float *gradients, float *tables[3])
+static ALWAYS_INLINE void update_narrow_rows(int64_t count, int64_t dim,
+                                             const tdm_update_factors *factors, const uint32_t *ids,
+                                             const float *gradients, float *tables[3])
 {
     float buffers[3][BUFFER_SIZE];
     int64_t group = BUFFER_SIZE / dim;
@@ -559,6 +560,9 @@ static void update_rows(int64_t count, int64_t dim, const tdm_update_factors *fa
 {
     if (dim == LINE)
         update_wide_rows(count, LINE, factors, ids, gradients, values, moment1, moment2);
+    else if (dim == 1)
+        update_narrow_rows(count, 1, factors, ids, gradients,
+                           (float *[3]){values, moment1, moment2});
     else if (dim < NARROW)
         update_narrow_rows(count, dim, factors, ids, gradients,
                            (float *[3]){values, moment1, moment2});
