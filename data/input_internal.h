@@ -16,7 +16,7 @@ struct tdm_input {
     int64_t max_record_bytes;
     bool eager;
     const atomic_bool *cancel;
-    _Atomic int32_t *block_lines; /* [block_count], -1 unknown; seekable inputs */
+    _Atomic(int32_t) *block_lines; /* [block_count], -1 unknown; seekable inputs */
     /* Standard input cannot be opened twice: the source and what was read of it to see the first
      * line, until the stream takes them. */
     tdm_source *stdin_source;

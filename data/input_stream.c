@@ -127,6 +127,8 @@ static tdm_status cut_block(tdm_input_stream *stream, tdm_block_text *text)
         memcpy(text->text, stream->carry, have);
     const char *newline;
     TDM_TRY(fill(stream, text, least, &have, &newline));
+    if (stream->input->eager && newline != NULL)
+        newline = memrchr(text->text, '\n', have); /* all whole lines that are there */
     if (stream->first_of_file) {
         size_t mark = tdm_byte_order_mark(text->text, have);
         memmove(text->text, text->text + mark, have - mark);
