@@ -1,1 +1,129 @@
-int main(void) { return 0; }
+/* tandem: the program. Finds the verb, runs it, and turns its status into an exit code. */
+#include "cli/console.h"
+#include "cli/verbs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_DATA = 3,
+    EXIT_DEVICE = 4,
+    EXIT_SIGNAL = 128 /* and the signal's number */
+};
+
+static atomic_bool cancel;
+static volatile sig_atomic_t received;
+
+/* The first signal asks the verb to stop; the second one ends the process. */
+static void request_stop(int number)
+{
+    received = number;
+    atomic_store(&cancel, true);
+    signal(number, SIG_DFL);
+}
+
+static void install_signal_handlers(void)
+{
+    struct sigaction action = {.sa_handler = request_stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int exit_code(tdm_status status)
+{
+    switch (status) {
+    case TDM_OK:
+        return EXIT_DONE;
+    case TDM_E_ARG:
+    case TDM_E_CONFIG:
+    case TDM_E_STATE:
+        return EXIT_USAGE;
+    case TDM_E_DATA:
+    case TDM_E_FORMAT:
+        return EXIT_DATA;
+    case TDM_E_DEVICE:
+    case TDM_E_UNSUPPORTED:
+        return EXIT_DEVICE;
+    case TDM_E_CANCELLED:
+        return received != 0 ? EXIT_SIGNAL + received : EXIT_FAILED;
+    case TDM_E_NOMEM:
+    case TDM_E_IO:
+    case TDM_E_VERSION:
+    case TDM_E_NUMERIC:
+        break;
+    }
+    return EXIT_FAILED;
+}
+
+static tdm_status print_text(tdm_status status, tdm_text *text)
+{
+    if (status == TDM_OK)
+        fputs(text->bytes, stdout);
+    tdm_text_free(text);
+    return status;
+}
+
+static tdm_status run_verb(const tdm_verb *verb, int count, const char *const *words)
+{
+    tdm_command command;
+    TDM_TRY(tdm_command_parse(verb, count, words, &command));
+    command.cancel = &cancel;
+    tdm_status status;
+    if (command.help) {
+        tdm_text text = {0};
+        status = print_text(tdm_verb_describe(verb, &text), &text);
+    } else {
+        status = verb->run(&command);
+    }
+    tdm_command_deinit(&command);
+    return status;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* *verb is set as soon as it is known: errors name it. */
+static tdm_status run(int count, const char *const *words, const tdm_verb **verb)
+{
+    tdm_text text = {0};
+    if (count >= 1 && asks_for_help(words[0]))
+        return print_text(tdm_verbs_describe(&text), &text);
+    if (count == 2 && asks_for_help(words[1])) {
+        TDM_TRY(tdm_verb_group_describe(words[0], &text));
+        if (text.length > 0)
+            return print_text(TDM_OK, &text);
+    }
+    if (count >= 1 && strcmp(words[0], "--version") == 0) {
+        printf("tandem %s\n", TDM_VERSION);
+        return TDM_OK;
+    }
+    int used;
+    TDM_TRY(tdm_verb_find(count, words, verb, &used));
+    return run_verb(*verb, count - used, words + used);
+}
+
+int main(int argc, char **argv)
+{
+    tdm_console_init();
+    install_signal_handlers();
+    const tdm_verb *verb = NULL;
+    tdm_status status = run(argc - 1, (const char *const *)argv + 1, &verb);
+    tdm_console_status("");
+    if (status == TDM_OK)
+        status = tdm_console_flush();
+    if (status == TDM_OK)
+        return EXIT_DONE;
+    tdm_console_print("tandem%s%s: %s", verb != NULL ? " " : "", verb != NULL ? verb->name : "",
+                      tdm_error_message());
+    if (status == TDM_E_ARG)
+        tdm_console_print("(tandem %s%s--help shows how)", verb != NULL ? verb->name : "",
+                          verb != NULL ? " " : "");
+    return exit_code(status);
+}

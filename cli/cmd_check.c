@@ -1,0 +1,169 @@
+/* tandem check: what is wrong with this data? A full pass without training. */
+#include "cli/console.h"
+#include "cli/field_stats.h"
+#include "cli/progress.h"
+#include "cli/reading.h"
+#include "cli/verbs.h"
+#include "data/bad_records.h"
+
+#include <stdio.h>
+
+typedef struct check_values {
+    bool json;
+} check_values;
+
+typedef struct checking {
+    tdm_reading reading;
+    tdm_bad_record_log *log;
+    tdm_field_stats *stats;
+    int64_t records;
+} checking;
+
+static tdm_status take_block(void *context, const tdm_extract *block)
+{
+    checking *check = context;
+    check->records += block->records;
+    tdm_field_stats_add(check->stats, check->reading.featurizer, block, block->rows);
+    tdm_bad_report report = {.block = block->block,
+                             .file = block->file,
+                             .first_line = block->first_line,
+                             .records = block->bad,
+                             .count = block->bad_count};
+    return tdm_bad_record_log_add(check->log, check->reading.input, &report);
+}
+
+/* ---- results -----------------------------------------------------------------------------------
+ */
+
+static int64_t bad_count(const checking *check)
+{
+    return tdm_bad_record_log_counts(check->log).bad;
+}
+
+static tdm_status append_reasons(const checking *check, tdm_text *text)
+{
+    const tdm_bad_reason *reasons;
+    int count = tdm_bad_record_log_reasons(check->log, &reasons);
+    if (count > 0)
+        TDM_TRY(tdm_text_printf(text, "%10s  %-32s %s\n", "records", "first at", "reason"));
+    for (int i = 0; i < count; i++)
+        TDM_TRY(tdm_text_printf(text, "%10lld  %-32s %s%s%s\n", (long long)reasons[i].count,
+                                reasons[i].first, reasons[i].column,
+                                reasons[i].column[0] == '\0' ? "" : ": ", reasons[i].reason));
+    return TDM_OK;
+}
+
+static tdm_status append_result(const checking *check, tdm_text *text)
+{
+    int64_t bad = bad_count(check);
+    double records = (double)check->records;
+    TDM_TRY(tdm_text_printf(text, "%lld records, %lld rows, %lld bad (%.3g%%)\n",
+                            (long long)check->records,
+                            (long long)tdm_field_stats_rows(check->stats), (long long)bad,
+                            check->records > 0 ? 100 * (double)bad / records : 0.0));
+    TDM_TRY(append_reasons(check, text));
+    if (tdm_field_stats_rows(check->stats) == 0)
+        return TDM_OK;
+    TDM_TRY(tdm_text_printf(text, "mean label %.5f\n\n", tdm_field_stats_label_mean(check->stats)));
+    return tdm_field_stats_text(check->stats, text);
+}
+
+static tdm_status print_text(const checking *check)
+{
+    tdm_text text = {0};
+    tdm_status status = append_result(check, &text);
+    if (status == TDM_OK)
+        fputs(text.bytes, stdout);
+    tdm_text_free(&text);
+    return status;
+}
+
+static tdm_status print_json(const checking *check)
+{
+    const tdm_bad_reason *reasons;
+    int count = tdm_bad_record_log_reasons(check->log, &reasons);
+    json_t *stats;
+    TDM_TRY(tdm_field_stats_json(check->stats, &stats));
+    json_t *list = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:I, s:s}", "column", reasons[i].column,
+                                        "reason", reasons[i].reason, "records",
+                                        (json_int_t)reasons[i].count, "first", reasons[i].first));
+    return tdm_console_json(json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o}", "records", (json_int_t)check->records, "rows",
+        (json_int_t)tdm_field_stats_rows(check->stats), "bad_records", (json_int_t)bad_count(check),
+        "mean_label", tdm_json_number(tdm_field_stats_label_mean(check->stats)), "reasons", list,
+        "features", stats));
+}
+
+/* The data is no good where training on it would stop. */
+static tdm_status verdict(const checking *check)
+{
+    const tdm_data_options *data = &check->reading.recipe->data;
+    tdm_share limit = data->max_bad_records;
+    if (data->on_bad_record == TDM_BAD_RECORD_FAIL)
+        limit = (tdm_share){0};
+    double bad = (double)bad_count(check);
+    double allowed = limit.is_share ? limit.value * (double)check->records : limit.value;
+    TDM_FAIL_IF(bad > allowed, TDM_E_DATA,
+                "%.0f bad records: training would stop (data.on_bad_record, data.max_bad_records)",
+                bad);
+    TDM_FAIL_IF(tdm_field_stats_rows(check->stats) == 0, TDM_E_DATA, "there is no record");
+    return TDM_OK;
+}
+
+static tdm_status run_check(const tdm_command *command, checking *check)
+{
+    const check_values *values = command->values;
+    TDM_TRY(tdm_bad_record_log_create(
+        TDM_BAD_RECORD_SKIP, (tdm_share){.value = 1, .is_share = true}, NULL, &check->log));
+    TDM_TRY(tdm_field_stats_create(check->reading.spec, &check->stats));
+    tdm_progress progress;
+    tdm_progress_init(&progress, "checking", check->reading.recipe->train.log_every_seconds);
+    TDM_TRY(tdm_reading_blocks(&check->reading, command->cancel, take_block, tdm_progress_rows,
+                               &progress, check));
+    tdm_progress_end(&progress);
+    TDM_TRY(values->json ? print_json(check) : print_text(check));
+    return verdict(check);
+}
+
+static tdm_status run(const tdm_command *command)
+{
+    checking check = {0};
+    const tdm_recipe_arguments arguments = tdm_command_recipe_arguments(command);
+    TDM_TRY(tdm_reading_open(command->plain[0], &arguments, -1, TDM_CTR_TRAINING, command->cancel,
+                             &check.reading));
+    tdm_status status = run_check(command, &check);
+    tdm_bad_record_log_destroy(check.log);
+    tdm_field_stats_destroy(check.stats);
+    tdm_reading_close(&check.reading);
+    return status;
+}
+
+static const tdm_option options[] = {
+    {.name = "json",
+     .type = TDM_OPTION_FLAG,
+     .offset = offsetof(check_values, json),
+     .help = "print the result as one JSON object"},
+    {0},
+};
+
+const tdm_verb tdm_verb_check = {
+    .name = "check",
+    .arguments = "RECIPE [FILE...] [key=value]...",
+    .summary = "read all records without training: what is wrong, where, how often",
+    .text =
+        "Counts bad records by reason, with the first place of each, and looks at the features:\n"
+        "what is missing, how full the tables get, what the labels' mean is. Exits with 3 where\n"
+        "training on these files would stop.\n"
+        "\n"
+        "  tandem check recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
+        "  tandem check recipes/ctr/deepfm_criteo.yaml 'day_*.tsv' --json",
+    .options = options,
+    .values_bytes = sizeof(check_values),
+    .min_plain = 1,
+    .max_plain = -1,
+    .takes_overrides = true,
+    .run = run,
+};

@@ -1,0 +1,27 @@
+/* Where a verb writes a result that can be large: standard output, or the file that -o names, which
+ * is whole or not there. */
+#ifndef TDM_CLI_OUTPUT_H
+#define TDM_CLI_OUTPUT_H
+
+#include "core/status.h"
+
+#include <stdbool.h>
+
+typedef struct tdm_output tdm_output;
+
+/* `path` NULL or "-": standard output. A file that is there already is TDM_E_ARG unless `force`;
+ * pipes and devices are written to as they are. */
+TDM_MUST_CHECK tdm_status tdm_output_open(const char *path, bool force, tdm_output **out);
+
+TDM_MUST_CHECK tdm_status tdm_output_write(tdm_output *output, const char *text, size_t bytes);
+
+/* Lets a reader see what has been written; nothing for a file, which appears as a whole. */
+TDM_MUST_CHECK tdm_status tdm_output_flush(tdm_output *output);
+
+/* Puts the file in its place. */
+TDM_MUST_CHECK tdm_status tdm_output_commit(tdm_output *output);
+
+/* Without a commit, removes what was written. NULL is allowed. */
+void tdm_output_close(tdm_output *output);
+
+#endif

@@ -1,0 +1,190 @@
+#include "cli/progress.h"
+
+#include "cli/console.h"
+#include "trainer/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define LINE_BYTES       320
+#define TERMINAL_SECONDS 0.2 /* between two writings of the line */
+
+/* ---- numbers for people ------------------------------------------------------------------------
+ */
+
+static char *next_text(void)
+{
+    static _Thread_local char texts[8][32];
+    static _Thread_local int next;
+    return texts[next++ % 8];
+}
+
+const char *tdm_count_text(double count)
+{
+    char *text = next_text();
+    if (count >= 999.5e6)
+        snprintf(text, 32, "%.2f G", count / 1e9);
+    else if (count >= 999.5e3)
+        snprintf(text, 32, "%.2f M", count / 1e6);
+    else if (count >= 10e3)
+        snprintf(text, 32, "%.1f k", count / 1e3);
+    else
+        snprintf(text, 32, "%.0f", count);
+    return text;
+}
+
+const char *tdm_duration_text(double seconds)
+{
+    char *text = next_text();
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e8) {
+        snprintf(text, 32, "?");
+        return text;
+    }
+    long whole = lround(seconds);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else if (whole >= 60)
+        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld s", whole);
+    return text;
+}
+
+/* ---- the line ----------------------------------------------------------------------------------
+ */
+
+void tdm_progress_init(tdm_progress *progress, const char *what, double every_seconds)
+{
+    double now = tdm_clock_seconds();
+    *progress = (tdm_progress){.what = what,
+                               .every_seconds = every_seconds,
+                               .started = now,
+                               .first_share = -1,
+                               .last_shown = now};
+}
+
+/* Whether it is time for another line. */
+static bool is_due(tdm_progress *progress)
+{
+    double now = tdm_clock_seconds();
+    double pause = tdm_console_is_terminal() ? TERMINAL_SECONDS : progress->every_seconds;
+    if (now - progress->last_shown < pause)
+        return false;
+    progress->last_shown = now;
+    return true;
+}
+
+static void show(const char *line)
+{
+    if (tdm_console_is_terminal())
+        tdm_console_status(line);
+    else
+        tdm_console_print("%s", line);
+}
+
+void tdm_progress_end(tdm_progress *progress)
+{
+    (void)progress;
+    tdm_console_status("");
+}
+
+void tdm_progress_rows(void *context, int64_t rows, double share)
+{
+    tdm_progress *progress = context;
+    if (progress->first_share < 0)
+        progress->first_share = isfinite(share) ? share : 0;
+    if (!is_due(progress))
+        return;
+    double seconds = tdm_clock_seconds() - progress->started;
+    double done = share - progress->first_share;
+    char line[LINE_BYTES];
+    int length = snprintf(line, sizeof line, "%s  %s rows  %s rows/s", progress->what,
+                          tdm_count_text((double)rows), tdm_count_text((double)rows / seconds));
+    if (isfinite(share) && done > 0)
+        snprintf(line + length, sizeof line - (size_t)length, "  %.0f%%  %s left", 100 * share,
+                 tdm_duration_text(seconds * (1 - share) / done));
+    show(line);
+}
+
+/* ---- training ----------------------------------------------------------------------------------
+ */
+
+static size_t append_epoch(char *line, size_t bytes, const tdm_train_status *status)
+{
+    int length;
+    if (status->epochs > 1)
+        length = snprintf(line, bytes, "epoch %lld/%lld  ", (long long)status->epoch + 1,
+                          (long long)status->epochs);
+    else if (status->epochs == 0)
+        length = snprintf(line, bytes, "epoch %lld  ", (long long)status->epoch + 1);
+    else
+        length = snprintf(line, bytes, "%s", "");
+    return (size_t)length;
+}
+
+/* Which side waits for which. */
+static const char *balance(const tdm_train_status *status)
+{
+    char *text = next_text();
+    if (status->wait_for_batches > 0.1 && status->wait_for_batches > status->wait_for_step)
+        snprintf(text, 32, "model waits %.0f%%", 100 * status->wait_for_batches);
+    else if (status->wait_for_step > 0.1)
+        snprintf(text, 32, "reader waits %.0f%%", 100 * status->wait_for_step);
+    else
+        snprintf(text, 32, "in balance");
+    return text;
+}
+
+static void step_line(char line[LINE_BYTES], const tdm_train_status *status)
+{
+    size_t length = append_epoch(line, LINE_BYTES, status);
+    const tdm_metrics_result *window = &status->window;
+    snprintf(line + length, LINE_BYTES - length,
+             "%3.0f%%  step %lld  %s rows  %s rows/s  loss %.4f  AUC %.4f  %s left  %s",
+             100 * status->progress, (long long)status->step, tdm_count_text((double)status->rows),
+             tdm_count_text(status->rows_per_second), window->logloss, window->auc,
+             tdm_duration_text(status->seconds_left), balance(status));
+}
+
+static void print_eval(const tdm_train_status *status)
+{
+    const tdm_metrics_result *eval = &status->eval;
+    tdm_console_print("step %lld: eval  loss %.5f  AUC %.5f  normalized entropy %.5f  "
+                      "calibration %.4f  (%s rows)%s",
+                      (long long)status->step, eval->logloss, eval->auc, eval->normalized_entropy,
+                      eval->calibration, tdm_count_text((double)eval->rows),
+                      status->is_best ? "  best so far" : "");
+}
+
+void tdm_progress_train(void *context, const tdm_train_status *status)
+{
+    tdm_progress *progress = context;
+    char line[LINE_BYTES];
+    switch (status->event) {
+    case TDM_EVENT_STEP:
+        if (is_due(progress)) {
+            step_line(line, status);
+            show(line);
+        }
+        return;
+    case TDM_EVENT_EVALUATING:
+        if (is_due(progress)) {
+            snprintf(line, sizeof line, "step %lld: evaluating  %.0f%%", (long long)status->step,
+                     100 * status->eval_share);
+            show(line);
+        }
+        return;
+    case TDM_EVENT_EVAL:
+        print_eval(status);
+        return;
+    case TDM_EVENT_CHECKPOINT:
+        tdm_console_print("step %lld: checkpoint saved", (long long)status->step);
+        return;
+    case TDM_EVENT_EPOCH:
+        step_line(line, status);
+        tdm_console_print("%s", line);
+        return;
+    case TDM_EVENT_LOG:
+        return;
+    }
+}
