@@ -225,6 +225,11 @@ int64_t tdm_input_block_bytes(const tdm_input *input)
     return input->block_bytes;
 }
 
+int64_t tdm_input_max_record_bytes(const tdm_input *input)
+{
+    return input->max_record_bytes;
+}
+
 int64_t tdm_input_block_count(const tdm_input *input)
 {
     return input->block_count;

@@ -69,7 +69,7 @@ static tdm_status fill(tdm_input_stream *stream, tdm_block_text *text, size_t le
                        const char **newline)
 {
     size_t searched = least > 0 ? least - 1 : 0;
-    size_t limit = (size_t)stream->input->max_record_bytes + least;
+    size_t limit = (size_t)stream->input->max_record_bytes + 1 + least;
     for (;;) {
         *newline = *have > searched ? memchr(text->text + searched, '\n', *have - searched) : NULL;
         if (*newline != NULL || stream->source_ended || *have > limit)
