@@ -46,6 +46,8 @@ const tdm_record_format *tdm_input_format(const tdm_input *input);
 int32_t tdm_input_file_count(const tdm_input *input);
 const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file);
 bool tdm_input_seekable(const tdm_input *input);
+/* True where standard input or a pipe is among the files: they have no length, and can be read only
+ * once. */
 bool tdm_input_is_stdin(const tdm_input *input);
 int64_t tdm_input_block_bytes(const tdm_input *input);
 int64_t tdm_input_max_record_bytes(const tdm_input *input);
