@@ -84,8 +84,12 @@ static tdm_status read_tail(int fd, const tdm_input *input, const tdm_input_file
             text->size = (uint32_t)have;
             return TDM_OK;
         }
-        if (have - line > input->max_record_bytes)
-            break;
+        /* One byte more may be a carriage return. */
+        if (have - line > input->max_record_bytes + 1) {
+            text->size = (uint32_t)line;
+            text->cut_bytes = (uint32_t)tdm_cut_bytes(have - line);
+            return TDM_OK;
+        }
         int64_t more = left < TAIL_BYTES ? left : TAIL_BYTES;
         TDM_TRY(tdm_block_text_reserve(text, (size_t)(have + more)));
         TDM_TRY(read_at(fd, file, text->text + have, more, offset + have));
@@ -96,9 +100,6 @@ static tdm_status read_tail(int fd, const tdm_input *input, const tdm_input_file
         }
         have += more;
     }
-    text->size = (uint32_t)line;
-    text->cut_bytes = (uint32_t)tdm_cut_bytes(have - line);
-    return TDM_OK;
 }
 
 /* Bytes before the first line that begins in the block; -1 where none does. */

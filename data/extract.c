@@ -307,7 +307,7 @@ static tdm_status reject_cut_record(extraction *run)
         return TDM_OK;
     tdm_span span = {text->size, text->size + text->cut_bytes};
     TDM_TRY(add_bad(run, run->parse.line++, run->out->records, span, -1,
-                    "longer than data.max_record_bytes"));
+                    TDM_RECORD_TOO_LONG));
     run->out->records++;
     return TDM_OK;
 }
@@ -324,6 +324,7 @@ tdm_status tdm_extract_block(tdm_extractor *extractor, const tdm_block_text *tex
         .parse = {.text = text->text,
                   .size = text->size,
                   .layout = &tdm_input_file_get(extractor->input, text->file)->layout,
+                  .max_record_bytes = tdm_input_max_record_bytes(extractor->input),
                   .cells = scratch->cells,
                   .record_spans = scratch->record_spans,
                   .record_lines = scratch->record_lines,

@@ -77,29 +77,25 @@ static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_inp
 }
 
 /* Opens a file once: its kind, identity and first line. */
-static tdm_status look_at_file(tdm_input *input, tdm_input_file *file,
-                               const tdm_input_options *options)
+static tdm_status look_at_file(tdm_input *input, int32_t index, const tdm_input_options *options)
 {
+    tdm_input_file *file = &input->files[index];
     tdm_source *source = NULL;
     char *head = NULL;
     size_t bytes = 0;
     tdm_status status;
-    bool is_stdin = strcmp(file->path, "-") == 0;
     TDM_TRY(tdm_source_open(file->path, input->cancel, &source));
     if (input->eager)
         tdm_source_set_eager(source);
     TDM_TRY_GOTO(tdm_alloc(FIRST_LINE_BYTES, 1, &head), out);
     TDM_TRY_GOTO(read_head(source, head, &bytes), out);
     TDM_TRY_GOTO(use_head(input, file, options, head, bytes), out);
-    if (is_stdin) {
-        input->stdin_source = source;
-        input->stdin_head = head;
-        input->stdin_head_bytes = bytes;
+    struct stat info;
+    if (strcmp(file->path, "-") == 0 || stat(file->path, &info) != 0 || !S_ISREG(info.st_mode)) {
+        input->once[index] = (tdm_once){source, head, bytes};
+        input->reads_once = true;
         return TDM_OK;
     }
-    struct stat info;
-    if (stat(file->path, &info) != 0 || !S_ISREG(info.st_mode))
-        goto out; /* a pipe, say: a stream without a length */
     file->bytes = info.st_size;
     file->modified_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
     file->seekable = tdm_source_compression(source) == TDM_COMPRESSION_NONE;
@@ -146,13 +142,14 @@ static tdm_status open_files(tdm_input *input, const tdm_input_options *options)
     for (int64_t i = 0; i < options->paths->count; i++)
         TDM_TRY(add_path(input, options->paths->items[i]));
     TDM_FAIL_IF(input->file_count == 0, TDM_E_CONFIG, "no input file is named");
+    TDM_TRY(tdm_alloc((size_t)input->file_count, sizeof *input->once, &input->once));
     int stdin_count = 0;
     bool any_bytes = false;
     for (int32_t i = 0; i < input->file_count; i++) {
         tdm_input_file *file = &input->files[i];
         stdin_count += strcmp(file->path, "-") == 0;
         TDM_FAIL_IF(stdin_count > 1, TDM_E_CONFIG, "standard input (-) is named twice");
-        TDM_TRY(look_at_file(input, file, options));
+        TDM_TRY(look_at_file(input, i, options));
         any_bytes = any_bytes || file->bytes > 0 || !file->seekable;
     }
     TDM_FAIL_IF(!any_bytes || input->format == NULL, TDM_E_DATA, "%s: is empty%s",
@@ -185,13 +182,16 @@ void tdm_input_close(tdm_input *input)
     for (int32_t i = 0; i < input->file_count; i++) {
         tdm_free(input->files[i].path);
         tdm_file_layout_deinit(&input->files[i].layout);
+        if (input->once != NULL) {
+            tdm_source_close(input->once[i].source);
+            tdm_free(input->once[i].head);
+        }
     }
     if (input->owns_format)
         tdm_record_format_destroy(input->format);
     tdm_free(input->files);
     tdm_free(input->block_lines);
-    tdm_source_close(input->stdin_source);
-    tdm_free(input->stdin_head);
+    tdm_free(input->once);
     tdm_free(input);
 }
 
@@ -217,12 +217,17 @@ bool tdm_input_seekable(const tdm_input *input)
 
 bool tdm_input_is_stdin(const tdm_input *input)
 {
-    return input->stdin_source != NULL || input->stdin_used;
+    return input->reads_once;
 }
 
 int64_t tdm_input_block_bytes(const tdm_input *input)
 {
     return input->block_bytes;
+}
+
+int64_t tdm_input_max_record_bytes(const tdm_input *input)
+{
+    return input->max_record_bytes;
 }
 
 int64_t tdm_input_block_count(const tdm_input *input)

@@ -46,8 +46,11 @@ const tdm_record_format *tdm_input_format(const tdm_input *input);
 int32_t tdm_input_file_count(const tdm_input *input);
 const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file);
 bool tdm_input_seekable(const tdm_input *input);
+/* True where standard input or a pipe is among the files: they have no length, and can be read only
+ * once. */
 bool tdm_input_is_stdin(const tdm_input *input);
 int64_t tdm_input_block_bytes(const tdm_input *input);
+int64_t tdm_input_max_record_bytes(const tdm_input *input);
 int64_t tdm_input_block_count(const tdm_input *input); /* -1 for streams */
 int64_t tdm_input_stored_bytes(const tdm_input *input);
 
@@ -57,7 +60,8 @@ typedef struct tdm_block_text {
     int32_t file;
     char *text; /* [size], with TDM_TEXT_PADDING readable bytes before and behind */
     uint32_t size;
-    uint32_t cut_bytes; /* text[size, size + cut_bytes) begins a record beyond max_record_bytes */
+    uint32_t cut_bytes; /* text[size, size + cut_bytes) begins a record beyond max_record_bytes,
+                           which the block ends with; 0: there is none */
     bool first_of_file;
     int64_t stored_bytes; /* that the block stands for */
     int64_t first_line;   /* of the file, from 0; -1 where it is not known */

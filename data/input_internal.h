@@ -3,6 +3,14 @@
 
 #include "data/input.h"
 
+/* A file that cannot be opened twice: its source and what was read of it to see the first line,
+ * until the stream takes them. */
+typedef struct tdm_once {
+    tdm_source *source; /* NULL: the file is another one */
+    char *head;
+    size_t head_bytes;
+} tdm_once;
+
 struct tdm_input {
     tdm_record_format *format;
     bool owns_format;
@@ -17,12 +25,9 @@ struct tdm_input {
     bool eager;
     const atomic_bool *cancel;
     _Atomic(int32_t) *block_lines; /* [block_count], -1 unknown; seekable inputs */
-    /* Standard input cannot be opened twice: the source and what was read of it to see the first
-     * line, until the stream takes them. */
-    tdm_source *stdin_source;
-    char *stdin_head;
-    size_t stdin_head_bytes;
-    bool stdin_used;
+    tdm_once *once; /* [file_count] */
+    bool reads_once; /* some file can be read only once, */
+    bool used;       /* and has been */
 };
 
 /* Makes room for `bytes` of text and sets text->text; padding is zero. */

@@ -21,8 +21,10 @@ struct tdm_input_stream {
 tdm_status tdm_input_stream_open(tdm_input *input, tdm_input_stream **out)
 {
     *out = NULL;
-    TDM_FAIL_IF(input->stdin_used, TDM_E_STATE,
-                "standard input can be read only once: a second pass needs the cache, or a file");
+    TDM_FAIL_IF(input->used, TDM_E_STATE,
+                "standard input, or a pipe, can be read only once: a second pass needs the cache, "
+                "or a file");
+    input->used = input->reads_once;
     TDM_TRY(tdm_alloc(1, sizeof **out, out));
     (*out)->input = input;
     return TDM_OK;
@@ -55,12 +57,14 @@ static tdm_status open_next_file(tdm_input_stream *stream)
     stream->line = 0;
     stream->stored = 0;
     stream->carry_bytes = 0;
-    if (strcmp(file->path, "-") != 0)
+    tdm_once *once = &input->once[stream->file];
+    if (once->source == NULL)
         return tdm_source_open(file->path, input->cancel, &stream->source);
-    TDM_TRY(keep(stream, input->stdin_head, input->stdin_head_bytes));
-    stream->source = input->stdin_source;
-    input->stdin_source = NULL;
-    input->stdin_used = true;
+    TDM_TRY(keep(stream, once->head, once->head_bytes));
+    stream->source = once->source;
+    once->source = NULL;
+    tdm_free(once->head);
+    once->head = NULL;
     return TDM_OK;
 }
 
@@ -69,7 +73,7 @@ static tdm_status fill(tdm_input_stream *stream, tdm_block_text *text, size_t le
                        const char **newline)
 {
     size_t searched = least > 0 ? least - 1 : 0;
-    size_t limit = (size_t)stream->input->max_record_bytes + least;
+    size_t limit = (size_t)stream->input->max_record_bytes + 1 + least;
     for (;;) {
         *newline = *have > searched ? memchr(text->text + searched, '\n', *have - searched) : NULL;
         if (*newline != NULL || stream->source_ended || *have > limit)

@@ -45,6 +45,7 @@ typedef struct tdm_parse {
                          TDM_TEXT_PADDING bytes before and behind */
     uint32_t size;
     const tdm_file_layout *layout;
+    int64_t max_record_bytes; /* a longer record is rejected; its line end does not count */
     tdm_span *cells;        /* [capacity, columns]: becomes records.cells */
     tdm_span *record_spans; /* [capacity] */
     uint32_t *record_lines; /* [capacity]: line within the text */
@@ -59,6 +60,8 @@ typedef struct tdm_parse {
     int64_t count;
 } tdm_parse;
 
+#define TDM_RECORD_TOO_LONG "longer than data.max_record_bytes"
+
 #define TDM_TEXT_PADDING  64
 #define TDM_PARSE_RECORDS 256
 #define TDM_PARSE_SCRATCH 32768
@@ -67,8 +70,8 @@ struct tdm_record_format_type {
     const char *name; /* what data.format says */
     const char *help;
 
-    /* Parses the next records; count 0 with cursor at size means the end. A record that does not
-     * fit the layout, or holds a NUL byte or bytes that are not UTF-8, is rejected. */
+    /* Parses the next records; count 0 with cursor at size means the end. A record that is too long
+     * or does not fit the layout, or holds a NUL byte or bytes that are not UTF-8, is rejected. */
     void (*parse)(const tdm_record_format *format, tdm_parse *parse);
 
     char separator; /* the default */

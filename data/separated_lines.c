@@ -53,6 +53,9 @@ static const char *why_refused(const tdm_parse *parse, const line_cells *line, c
 {
     size_t bytes = line->end - line->begin;
     const char *text = parse->text + line->begin;
+    bool carriage_return = bytes > 0 && text[bytes - 1] == '\r';
+    if ((int64_t)bytes - carriage_return > parse->max_record_bytes)
+        return TDM_RECORD_TOO_LONG;
     if (!line->plain) {
         if (memchr(text, 0, bytes) != NULL)
             return "holds a NUL byte";

@@ -17,6 +17,7 @@
 struct tdm_source {
     int fd;
     bool is_stdin;
+    bool may_wait; /* no regular file: the next bytes may be long in coming */
     bool eager;
     const atomic_bool *cancel;
     const char *name; /* for errors */
@@ -33,7 +34,7 @@ struct tdm_source {
     ZSTD_DStream *zstd;
 };
 
-static tdm_status wait_for_stdin(tdm_source *source)
+static tdm_status wait_for_bytes(tdm_source *source)
 {
     struct pollfd poll_fd = {.fd = source->fd, .events = POLLIN};
     while (source->cancel != NULL) {
@@ -49,8 +50,8 @@ static tdm_status wait_for_stdin(tdm_source *source)
 static tdm_status read_stored(tdm_source *source, void *buffer, size_t bytes, size_t *got)
 {
     *got = 0;
-    if (source->is_stdin)
-        TDM_TRY(wait_for_stdin(source));
+    if (source->may_wait)
+        TDM_TRY(wait_for_bytes(source));
     for (;;) {
         ssize_t count = read(source->fd, buffer, bytes);
         if (count < 0 && errno == EINTR)
@@ -120,6 +121,7 @@ static tdm_status open_file(tdm_source *source)
     source->name = source->is_stdin ? "standard input" : source->path;
     if (source->is_stdin) {
         source->fd = STDIN_FILENO;
+        source->may_wait = true;
         return TDM_OK;
     }
     source->fd = open(source->path, O_RDONLY | O_CLOEXEC);
@@ -127,6 +129,7 @@ static tdm_status open_file(tdm_source *source)
     struct stat info;
     TDM_FAIL_IF(fstat(source->fd, &info) != 0, TDM_E_IO, "%s: %s", source->name,
                 tdm_io_error_text(errno));
+    source->may_wait = !S_ISREG(info.st_mode);
     TDM_FAIL_IF(S_ISDIR(info.st_mode), TDM_E_IO,
                 "%s: is a folder: name its files, for instance \"%s/*\"", source->name,
                 source->name);
