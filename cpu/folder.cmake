@@ -1,6 +1,6 @@
-# kernels.c is compiled once for each instruction set; kernels_choice.c chooses one at run time.
+# The kernels are compiled once for each instruction set; kernels_choice.c chooses one at run time.
 get_target_property(sources tdm_${name} SOURCES)
-list(FILTER sources EXCLUDE REGEX "/kernels\\.c$")
+list(FILTER sources EXCLUDE REGEX "/kernels(_sparse)?\\.c$")
 set_property(TARGET tdm_${name} PROPERTY SOURCES ${sources})
 
 set(variants baseline)
@@ -12,7 +12,8 @@ set(options_avx2 -mavx2 -mfma)
 set(options_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma)
 foreach(variant ${variants})
     set(target tdm_${name}_${variant})
-    add_library(${target} OBJECT ${CMAKE_SOURCE_DIR}/${name}/kernels.c)
+    add_library(${target} OBJECT ${CMAKE_SOURCE_DIR}/${name}/kernels.c
+                ${CMAKE_SOURCE_DIR}/${name}/kernels_sparse.c)
     target_include_directories(${target} PRIVATE
                                $<TARGET_PROPERTY:tdm_${name},INCLUDE_DIRECTORIES>)
     target_compile_options(${target} PRIVATE -O3 -fno-math-errno -fno-trapping-math

@@ -1,5 +1,8 @@
 /* Matrix products. Large ones are cut into tiles that oneDNN computes on the thread that runs them;
- * products with a vector are bound by memory and have loops of their own. */
+ * products with a vector are bound by memory and have loops of their own.
+ *
+ * dnnl_sgemm reads plain operands in place and is then as fast as its primitives on packed weights;
+ * only a transposed b costs it a tenth, so that one is turned first. */
 #include "cpu/backend_cpu.h"
 #include "cpu/onednn.h"
 
@@ -8,32 +11,48 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define TILE_ROWS    256 /* of the batch */
-#define TILE_COLUMNS 512
-#define OUTPUT_TILE  128 /* rows and columns of a weight gradient */
-#define SUM_ROWS     128 /* rows of a partial sum of a product with a vector */
+/* Sizes near which tiles are cut, and what they are whole multiples of: oneDNN computes 8 rows by
+ * 48 columns at a time. */
+#define BATCH_TILE_ROWS     128
+#define BATCH_TILE_COLUMNS  768
+#define OUTPUT_TILE_ROWS    64 /* of a weight gradient, which reads the whole batch for each tile */
+#define OUTPUT_TILE_COLUMNS 256
+#define ROW_UNIT            8
+#define COLUMN_UNIT         48
+
+#define SUM_ROWS  128 /* rows of a partial sum of a product with a vector */
+#define TURN_ROWS 48  /* rows of b that a tile turns */
+#define TURN_FROM 256 /* rows of the batch that make turning b pay */
+
+/* One dimension cut into nearly even parts at multiples of `unit`. */
+typedef struct even_cut {
+    int64_t total, unit, parts;
+} even_cut;
 
 typedef struct gemm_job {
     const tdm_kernels *kernels;
     const tdm_gemm_args *args;
     int64_t m, n, k; /* valid rows only */
-    int64_t tile_m, tile_n, tiles_n;
+    tdm_matrix b;    /* as args->b and args->trans_b, or turned */
+    bool trans_b;
+    even_cut rows, columns;
+    int64_t tile_rows;
     const float *vector; /* the operand that is a vector, contiguous */
     float *partials;
     _Atomic int failed; /* a dnnl_status_t */
 } gemm_job;
 
-static const float *element(const tdm_matrix *matrix, int64_t row, int64_t column)
+static even_cut make_cut(int64_t total, int64_t unit, int64_t near)
 {
-    return tdm_cpu_row(matrix, row) + column;
+    int64_t parts = (total + near / 2) / near;
+    int64_t most = tdm_cpu_tiles(total, unit);
+    return (even_cut){total, unit, parts < 1 ? 1 : tdm_cpu_min(parts, most)};
 }
 
-/* Sizes near `most` that divide `total` evenly, in whole vectors. */
-static int64_t even_tile(int64_t total, int64_t most)
+static int64_t cut_at(const even_cut *cut, int64_t part)
 {
-    int64_t parts = tdm_cpu_tiles(total, most);
-    int64_t size = tdm_cpu_tiles(total, parts);
-    return (size + 15) / 16 * 16;
+    int64_t units = tdm_cpu_tiles(cut->total, cut->unit);
+    return tdm_cpu_min(cut->total, units * part / cut->parts * cut->unit);
 }
 
 /* A stride that oneDNN accepts: that of a single row says nothing and may be anything. */
@@ -42,13 +61,15 @@ static dnnl_dim_t leading(const tdm_matrix *matrix)
     return matrix->stride > matrix->columns ? matrix->stride : matrix->columns;
 }
 
-static dnnl_status_t call_onednn(const tdm_gemm_args *args, int64_t row, int64_t column, int64_t m,
-                                 int64_t n, int64_t k)
+/* The part of c that begins at (row, column) and has m rows and n columns. */
+static dnnl_status_t call_onednn(const gemm_job *job, int64_t row, int64_t column, int64_t m,
+                                 int64_t n)
 {
-    const float *a = args->trans_a ? element(&args->a, 0, row) : element(&args->a, row, 0);
-    const float *b = args->trans_b ? element(&args->b, column, 0) : element(&args->b, 0, column);
-    return dnnl_sgemm(args->trans_a ? 'T' : 'N', args->trans_b ? 'T' : 'N', m, n, k, 1.0f, a,
-                      leading(&args->a), b, leading(&args->b), args->accumulate ? 1.0f : 0.0f,
+    const tdm_gemm_args *args = job->args;
+    const float *a = args->trans_a ? tdm_cpu_row(&args->a, 0) + row : tdm_cpu_row(&args->a, row);
+    const float *b = job->trans_b ? tdm_cpu_row(&job->b, column) : tdm_cpu_row(&job->b, 0) + column;
+    return dnnl_sgemm(args->trans_a ? 'T' : 'N', job->trans_b ? 'T' : 'N', m, n, job->k, 1.0f, a,
+                      leading(&args->a), b, leading(&job->b), args->accumulate ? 1.0f : 0.0f,
                       tdm_cpu_row(&args->c, row) + column, leading(&args->c));
 }
 
@@ -70,23 +91,47 @@ static void apply_epilogue(const gemm_job *job, int64_t row, int64_t column, int
 static void product_tile(void *context, int64_t index)
 {
     gemm_job *job = context;
-    int64_t row = index / job->tiles_n * job->tile_m, column = index % job->tiles_n * job->tile_n;
-    int64_t m = tdm_cpu_min(job->tile_m, job->m - row);
-    int64_t n = tdm_cpu_min(job->tile_n, job->n - column);
+    int64_t part = index / job->columns.parts, other = index % job->columns.parts;
+    int64_t row = cut_at(&job->rows, part), column = cut_at(&job->columns, other);
+    int64_t m = cut_at(&job->rows, part + 1) - row;
+    int64_t n = cut_at(&job->columns, other + 1) - column;
     omp_set_num_threads(1);
-    dnnl_status_t status = call_onednn(job->args, row, column, m, n, job->k);
+    dnnl_status_t status = call_onednn(job, row, column, m, n);
     if (status != dnnl_success)
         atomic_store(&job->failed, (int)status);
     apply_epilogue(job, row, column, m, n);
 }
 
+static void turn_tile(void *context, int64_t index)
+{
+    const gemm_job *job = context;
+    const tdm_matrix *from = &job->args->b;
+    int64_t row = index * TURN_ROWS;
+    job->kernels->transpose(tdm_cpu_min(from->rows - row, TURN_ROWS), from->columns,
+                            tdm_cpu_row(from, row), from->stride, (float *)job->b.data + row,
+                            job->b.stride);
+}
+
+static tdm_status turn_b(tdm_backend *backend, gemm_job *job)
+{
+    const tdm_matrix *from = &job->args->b;
+    job->b = (tdm_matrix){.rows = from->columns, .columns = from->rows, .stride = from->rows};
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(job->b.rows * job->b.stride) * sizeof(float),
+                            &job->b.data));
+    tdm_pool_for(backend->pool, tdm_cpu_tiles(from->rows, TURN_ROWS), turn_tile, job);
+    job->trans_b = false;
+    return TDM_OK;
+}
+
 static tdm_status run_product(tdm_backend *backend, gemm_job *job)
 {
-    job->tile_m = even_tile(job->m, job->args->trans_a ? OUTPUT_TILE : TILE_ROWS);
-    job->tile_n = even_tile(job->n, job->args->trans_a ? OUTPUT_TILE : TILE_COLUMNS);
-    job->tiles_n = tdm_cpu_tiles(job->n, job->tile_n);
-    tdm_pool_for(backend->pool, tdm_cpu_tiles(job->m, job->tile_m) * job->tiles_n, product_tile,
-                 job);
+    bool weights = job->args->trans_a;
+    job->rows = make_cut(job->m, ROW_UNIT, weights ? OUTPUT_TILE_ROWS : BATCH_TILE_ROWS);
+    job->columns =
+        make_cut(job->n, COLUMN_UNIT, weights ? OUTPUT_TILE_COLUMNS : BATCH_TILE_COLUMNS);
+    if (job->trans_b && !weights && job->m >= TURN_FROM)
+        TDM_TRY(turn_b(backend, job));
+    tdm_pool_for(backend->pool, job->rows.parts * job->columns.parts, product_tile, job);
     int failed = atomic_load(&job->failed);
     TDM_FAIL_IF(failed == dnnl_out_of_memory, TDM_E_NOMEM, "oneDNN ran out of memory");
     TDM_FAIL_IF(failed != dnnl_success, TDM_E_DEVICE,
@@ -118,13 +163,13 @@ static void dot_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
     const tdm_gemm_args *args = job->args;
-    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_m);
-    for (int64_t r = index * job->tile_m; r < end; r++) {
+    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_rows);
+    for (int64_t r = index * job->tile_rows; r < end; r++) {
         float product = job->kernels->dot(job->k, tdm_cpu_row(&args->a, r), job->vector);
         float *c = tdm_cpu_row(&args->c, r);
         *c = args->accumulate ? *c + product : product;
     }
-    apply_epilogue(job, index * job->tile_m, 0, end - index * job->tile_m, 1);
+    apply_epilogue(job, index * job->tile_rows, 0, end - index * job->tile_rows, 1);
 }
 
 /* c [m, n] = a [m, 1] · vector */
@@ -132,14 +177,15 @@ static void outer_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
     const tdm_gemm_args *args = job->args;
-    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_m);
-    for (int64_t r = index * job->tile_m; r < end; r++) {
-        float *c = tdm_cpu_row(&args->c, r);
-        if (!args->accumulate)
-            memset(c, 0, (size_t)job->n * sizeof(float));
-        job->kernels->add_scaled(job->n, *tdm_cpu_row(&args->a, r), job->vector, c);
+    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_rows);
+    for (int64_t r = index * job->tile_rows; r < end; r++) {
+        float factor = *tdm_cpu_row(&args->a, r), *c = tdm_cpu_row(&args->c, r);
+        if (args->accumulate)
+            job->kernels->add_scaled(job->n, factor, job->vector, c);
+        else
+            job->kernels->scale(job->n, factor, job->vector, c);
     }
-    apply_epilogue(job, index * job->tile_m, 0, end - index * job->tile_m, job->n);
+    apply_epilogue(job, index * job->tile_rows, 0, end - index * job->tile_rows, job->n);
 }
 
 static tdm_status run_vector(tdm_backend *backend, gemm_job *job)
@@ -148,8 +194,8 @@ static tdm_status run_vector(tdm_backend *backend, gemm_job *job)
     bool dot = job->n == 1;
     TDM_TRY(get_vector(backend, &args->b, dot ? !args->trans_b : args->trans_b,
                        dot ? job->k : job->n, &job->vector));
-    job->tile_m = tdm_cpu_tile_rows(dot ? job->k : job->n);
-    tdm_pool_for(backend->pool, tdm_cpu_tiles(job->m, job->tile_m), dot ? dot_tile : outer_tile,
+    job->tile_rows = tdm_cpu_tile_rows(dot ? job->k : job->n);
+    tdm_pool_for(backend->pool, tdm_cpu_tiles(job->m, job->tile_rows), dot ? dot_tile : outer_tile,
                  job);
     return TDM_OK;
 }
@@ -195,21 +241,29 @@ static void run_empty(gemm_job *job)
     apply_epilogue(job, 0, 0, job->m, job->n);
 }
 
+static gemm_job make_job(const tdm_kernels *kernels, const tdm_gemm_args *args)
+{
+    gemm_job job = {.kernels = kernels,
+                    .args = args,
+                    .m = args->trans_a ? args->a.columns : args->a.rows,
+                    .n = args->trans_b ? args->b.rows : args->b.columns,
+                    .k = args->trans_a ? args->a.rows : args->a.columns,
+                    .b = args->b,
+                    .trans_b = args->trans_b};
+    if (args->trans_a)
+        job.k = tdm_cpu_rows(args->rows, job.k);
+    else
+        job.m = tdm_cpu_rows(args->rows, job.m);
+    return job;
+}
+
 tdm_status tdm_cpu_gemm(tdm_backend *backend, const tdm_gemm_args *args, tdm_stream *stream)
 {
     (void)stream;
     TDM_CPU_NEED_F32("gemm", args->a, args->b, args->c);
     TDM_FAIL_IF(args->accumulate && has_epilogue(args), TDM_E_ARG,
                 "the op gemm has no bias and no activation where it accumulates");
-    gemm_job job = {.kernels = tdm_cpu(backend)->kernels,
-                    .args = args,
-                    .m = args->trans_a ? args->a.columns : args->a.rows,
-                    .n = args->trans_b ? args->b.rows : args->b.columns,
-                    .k = args->trans_a ? args->a.rows : args->a.columns};
-    if (args->trans_a)
-        job.k = tdm_cpu_rows(args->rows, job.k);
-    else
-        job.m = tdm_cpu_rows(args->rows, job.m);
+    gemm_job job = make_job(tdm_cpu(backend)->kernels, args);
     if (job.m == 0 || job.n == 0)
         return TDM_OK;
     if (job.k == 0) {
@@ -225,11 +279,10 @@ tdm_status tdm_cpu_gemm(tdm_backend *backend, const tdm_gemm_args *args, tdm_str
 
 tdm_status tdm_onednn_gemm_own_threading(const tdm_gemm_args *args, int threads)
 {
-    int64_t m = args->trans_a ? args->a.columns : args->a.rows;
-    int64_t n = args->trans_b ? args->b.rows : args->b.columns;
-    int64_t k = args->trans_a ? args->a.rows : args->a.columns;
+    TDM_CPU_NEED_F32("gemm", args->a, args->b, args->c);
+    gemm_job job = make_job(NULL, args);
     omp_set_num_threads(threads);
-    dnnl_status_t status = call_onednn(args, 0, 0, m, n, k);
+    dnnl_status_t status = call_onednn(&job, 0, 0, job.m, job.n);
     omp_set_num_threads(1);
     TDM_FAIL_IF(status != dnnl_success, TDM_E_DEVICE, "oneDNN refused a product (status %d)",
                 (int)status);

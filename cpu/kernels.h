@@ -36,9 +36,14 @@ typedef struct tdm_kernels {
     void (*add)(int64_t n, const float *x, float *y);
     /* y += a · x */
     void (*add_scaled)(int64_t n, float a, const float *x, float *y);
+    /* y = a · x */
+    void (*scale)(int64_t n, float a, const float *x, float *y);
     /* y = activation(y + bias); bias may be NULL */
     void (*epilogue)(int64_t n, const float *bias, tdm_activation activation, float *y);
     float (*dot)(int64_t n, const float *x, const float *y);
+    /* to[c · to_stride + r] = from[r · from_stride + c] */
+    void (*transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_stride,
+                      float *to, int64_t to_stride);
     /* Σ x², in double */
     double (*sum_squares)(int64_t n, const float *x);
 
