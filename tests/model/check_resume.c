@@ -6,6 +6,7 @@
 #include "trainer/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,13 +14,18 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #define LOGISTIC "{type: logistic_regression}"
 #define DEEPFM   "{type: deepfm, mlp: {units: [16, 8], dropout: 0.1}}"
 
+/* What the data is given as. */
+typedef enum data_kind { DATA_PLAIN, DATA_GZIP, DATA_STDIN } data_kind;
+
 /* A kind of training, and its folder with the data and the run that was never stopped. */
 typedef struct training_case {
     const char *model;
+    data_kind kind;
     const char *overrides[12]; /* ended by NULL */
     char folder[256];
     char data[512];
@@ -40,6 +46,21 @@ static const training_case full_case = {
                   "checkpoint.keep_last=2", "optimizer.schedule={type: cosine, warmup_steps: 10}"},
 };
 
+/* Two passes over a stream, the first of which is not cached. */
+static const training_case stream_case = {
+    .model = DEEPFM,
+    .kind = DATA_GZIP,
+    .overrides = {"train.epochs=2", "train.threads=2", "data.cache=off",
+                  "checkpoint.every_steps=12", "data.eval={hold_out: 10%}"},
+};
+
+/* The second pass reads the cache. */
+static const training_case stdin_case = {
+    .model = LOGISTIC,
+    .kind = DATA_STDIN,
+    .overrides = {"train.epochs=2", "train.threads=2", "checkpoint.every_steps=12"},
+};
+
 static tdm_recipe *make_recipe(const training_case *test, const char *folder, const char *extra)
 {
     const char *overrides[13];
@@ -48,7 +69,14 @@ static tdm_recipe *make_recipe(const training_case *test, const char *folder, co
         overrides[count] = test->overrides[count];
     if (extra != NULL)
         overrides[count++] = extra;
-    return tdm_test_recipe(folder, test->data, test->model, overrides, count);
+    if (test->kind == DATA_STDIN) {
+        int file = open(test->data, O_RDONLY);
+        ck_assert_int_ge(file, 0);
+        ck_assert_int_eq(dup2(file, STDIN_FILENO), STDIN_FILENO);
+        close(file);
+    }
+    const char *data = test->kind == DATA_STDIN ? "\"-\"" : test->data;
+    return tdm_test_recipe(folder, data, test->model, overrides, count);
 }
 
 static tdm_status train(const training_case *test, const char *folder, const char *extra,
@@ -143,6 +171,17 @@ static void make_folder(char folder[256])
         strcpy(folder, tdm_test_folder());
 }
 
+static void compress_data(training_case *test)
+{
+    char *text = tdm_test_read(test->data);
+    strcat(test->data, ".gz");
+    gzFile file = gzopen(test->data, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(gzwrite(file, text, (unsigned)strlen(text)), (int)strlen(text));
+    ck_assert_int_eq(gzclose(file), Z_OK);
+    tdm_free(text);
+}
+
 static training_case begin_case(const training_case *kind)
 {
     training_case test = *kind;
@@ -151,6 +190,8 @@ static training_case begin_case(const training_case *kind)
     strcpy(test.data, tdm_test_path(test.folder, "clicks.csv"));
     tdm_test_write_clicks(test.data, 3000, 1);
     tdm_test_append(test.data, "7,a1,b1,c1,0.5\nshort\n1,a1,b1,c1,nan\n");
+    if (test.kind == DATA_GZIP)
+        compress_data(&test);
     snprintf(test.whole, sizeof test.whole, "%s/whole", test.folder);
     ck_assert_ok(train(&test, test.whole, NULL, &from_start, &result));
     test.steps = result.step;
@@ -206,6 +247,8 @@ START_TEST(test_stopped_and_resumed)
 {
     test_stops(&plain_case, NULL);
     test_stops(&full_case, NULL);
+    test_stops(&stream_case, NULL);
+    test_stops(&stdin_case, NULL);
 }
 END_TEST
 
@@ -327,15 +370,15 @@ static bool train_for(const training_case *test, const char *folder, useconds_t 
     return WIFSIGNALED(status);
 }
 
-START_TEST(test_killed_at_random_instants)
+static void test_random_kills(const training_case *kind, int kills)
 {
-    training_case test = begin_case(&full_case);
+    training_case test = begin_case(kind);
     char folder[512];
     snprintf(folder, sizeof folder, "%s/killed", test.folder);
     uint64_t random = 88172645463325252u;
     useconds_t longest = 20000;
     int killed = 0;
-    for (int i = 0; killed < KILLS && i < 20 * KILLS; i++) {
+    for (int i = 0; killed < kills && i < 20 * kills; i++) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -347,11 +390,53 @@ START_TEST(test_killed_at_random_instants)
             train_for(&test, folder, (useconds_t)(random / 7 % longest));
         resume_and_compare(&test, folder, NULL);
     }
-    ck_assert_int_eq(killed, KILLS);
+    ck_assert_int_eq(killed, kills);
+    end_case(&test);
+}
+
+START_TEST(test_killed_at_random_instants)
+{
+    test_random_kills(&full_case, KILLS);
+    test_random_kills(&stream_case, KILLS / 4);
+    test_random_kills(&stdin_case, KILLS / 4);
+}
+END_TEST
+
+/* ---- a full disk ----------------------------------------------------------------------------- */
+
+static int fail_from_call(const char *call, const char *path)
+{
+    (void)call;
+    (void)path;
+    return --calls_left <= 0 ? ENOSPC : 0;
+}
+
+/* From the n-th call on nothing can be written; then the disk has room again. */
+START_TEST(test_full_disk_at_every_call)
+{
+    training_case test = begin_case(&plain_case);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/full", test.folder);
+    calls_left = 0;
+    tdm_file_set_test_hook(count_calls);
+    ck_assert_ok(train(&test, folder, NULL, &from_start, NULL));
+    int calls = calls_left;
+    tdm_file_set_test_hook(NULL);
+    ck_assert_ok(tdm_folder_remove(folder));
+    for (int n = 1; n <= calls; n += STRIDE) {
+        calls_left = n;
+        tdm_file_set_test_hook(fail_from_call);
+        tdm_status status = train(&test, folder, NULL, &go_on, NULL);
+        tdm_file_set_test_hook(NULL);
+        ck_assert_msg(status == TDM_E_IO, "call %d: status %d (%s)", n, (int)status,
+                      tdm_error_message());
+        ck_assert_ptr_nonnull(strstr(tdm_error_message(), "disk full"));
+        resume_and_compare(&test, folder, NULL);
+    }
     end_case(&test);
 }
 END_TEST
 
 TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads, test_stopped_many_times,
                test_killed_at_every_call, test_killed_at_every_call_with_evaluations,
-               test_killed_at_random_instants)
+               test_killed_at_random_instants, test_full_disk_at_every_call)
