@@ -1,7 +1,16 @@
 #include "trainer/device.h"
 
+static tdm_status (*test_create)(tdm_pool *pool, tdm_backend **out);
+
+void tdm_device_set_test_create(tdm_status (*create)(tdm_pool *pool, tdm_backend **out))
+{
+    test_create = create;
+}
+
 tdm_status tdm_device_create(const tdm_recipe *recipe, tdm_pool *pool, tdm_backend **out)
 {
+    if (test_create != NULL)
+        return test_create(pool, out);
     switch ((tdm_device_choice)recipe->train.device) {
     case TDM_DEVICE_CPU:
         return tdm_cpu_create(pool, out);

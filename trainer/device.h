@@ -8,4 +8,7 @@
 TDM_MUST_CHECK tdm_status tdm_device_create(const tdm_recipe *recipe, tdm_pool *pool,
                                             tdm_backend **out);
 
+/* Tests: what tdm_device_create() calls from now on; NULL: the backends again. */
+void tdm_device_set_test_create(tdm_status (*create)(tdm_pool *pool, tdm_backend **out));
+
 #endif

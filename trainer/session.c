@@ -121,25 +121,43 @@ tdm_pipeline_options tdm_session_pipeline(const tdm_session *session)
     };
 }
 
+/* Text whose compression stands for that of the whole input. */
+#define RATE_BYTES ((int64_t)4 << 20)
+
+/* Rows of the first block over its text bytes, times text bytes over stored bytes of what begins
+ * the stream: a stream reads ahead, so that one block does not tell the latter. */
+static tdm_status stream_rate(tdm_extractor *extractor, tdm_input_stream *stream,
+                              tdm_block_text *text, tdm_extract *extract, double *rows_per_byte)
+{
+    int64_t text_bytes = 0, stored_bytes = 0;
+    double rows_per_text_byte = 0;
+    for (bool ended = false; text_bytes < RATE_BYTES;) {
+        TDM_TRY(tdm_input_stream_next(stream, text, &ended));
+        if (ended)
+            break;
+        if (text_bytes == 0 && text->size > 0) {
+            TDM_TRY(tdm_extract_block(extractor, text, extract));
+            rows_per_text_byte = (double)extract->rows / (double)text->size;
+        }
+        text_bytes += text->size;
+        stored_bytes += text->stored_bytes;
+    }
+    if (stored_bytes > 0)
+        *rows_per_byte = rows_per_text_byte * (double)text_bytes / (double)stored_bytes;
+    return TDM_OK;
+}
+
 tdm_status tdm_row_rate(tdm_extractor *extractor, double *rows_per_byte)
 {
     tdm_input *input = tdm_extractor_input(extractor);
-    tdm_input_stream *stream = NULL;
+    tdm_input_stream *stream;
     tdm_block_text text = {0};
     tdm_extract extract = {0};
-    bool ended;
-    tdm_status status;
     *rows_per_byte = 0;
     if (tdm_input_is_stdin(input))
         return TDM_OK;
     TDM_TRY(tdm_input_stream_open(input, &stream));
-    TDM_TRY_GOTO(tdm_input_stream_next(stream, &text, &ended), done);
-    if (ended)
-        goto done;
-    TDM_TRY_GOTO(tdm_extract_block(extractor, &text, &extract), done);
-    if (extract.stored_bytes > 0)
-        *rows_per_byte = (double)extract.rows / (double)extract.stored_bytes;
-done:
+    tdm_status status = stream_rate(extractor, stream, &text, &extract, rows_per_byte);
     tdm_input_stream_close(stream);
     tdm_block_text_deinit(&text);
     tdm_extract_deinit(&extract);

@@ -6,20 +6,27 @@
 #include "trainer/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #define LOGISTIC "{type: logistic_regression}"
 #define DEEPFM   "{type: deepfm, mlp: {units: [16, 8], dropout: 0.1}}"
 
+/* What the data is given as. */
+typedef enum data_kind { DATA_PLAIN, DATA_GZIP, DATA_STDIN } data_kind;
+
 /* A kind of training, and its folder with the data and the run that was never stopped. */
 typedef struct training_case {
     const char *model;
+    data_kind kind;
     const char *overrides[12]; /* ended by NULL */
     char folder[256];
     char data[512];
@@ -40,6 +47,28 @@ static const training_case full_case = {
                   "checkpoint.keep_last=2", "optimizer.schedule={type: cosine, warmup_steps: 10}"},
 };
 
+/* Ends with a save of the last step before what is logged at the end. */
+static const training_case dense_case = {
+    .model = DEEPFM,
+    .overrides = {"train.threads=1", "checkpoint.every_steps=1", "data.eval={hold_out: 10%}",
+                  "checkpoint.keep_last=1"},
+};
+
+/* Two passes over a stream, the first of which is not cached. */
+static const training_case stream_case = {
+    .model = DEEPFM,
+    .kind = DATA_GZIP,
+    .overrides = {"train.epochs=2", "train.threads=2", "data.cache=off",
+                  "checkpoint.every_steps=12", "data.eval={hold_out: 10%}"},
+};
+
+/* The second pass reads the cache. */
+static const training_case stdin_case = {
+    .model = LOGISTIC,
+    .kind = DATA_STDIN,
+    .overrides = {"train.epochs=2", "train.threads=2", "checkpoint.every_steps=12"},
+};
+
 static tdm_recipe *make_recipe(const training_case *test, const char *folder, const char *extra)
 {
     const char *overrides[13];
@@ -48,7 +77,14 @@ static tdm_recipe *make_recipe(const training_case *test, const char *folder, co
         overrides[count] = test->overrides[count];
     if (extra != NULL)
         overrides[count++] = extra;
-    return tdm_test_recipe(folder, test->data, test->model, overrides, count);
+    if (test->kind == DATA_STDIN) {
+        int file = open(test->data, O_RDONLY);
+        ck_assert_int_ge(file, 0);
+        ck_assert_int_eq(dup2(file, STDIN_FILENO), STDIN_FILENO);
+        close(file);
+    }
+    const char *data = test->kind == DATA_STDIN ? "\"-\"" : test->data;
+    return tdm_test_recipe(folder, data, test->model, overrides, count);
 }
 
 static tdm_status train(const training_case *test, const char *folder, const char *extra,
@@ -83,6 +119,18 @@ static void assert_same_file(const char *a, const char *b)
     ck_assert_msg(hash_a == hash_b && bytes_a == bytes_b, "%s and %s differ", a, b);
 }
 
+/* Names the first line that differs: the texts are too long for a message. */
+static void assert_same_text(const char *what, const char *a, const char *b)
+{
+    size_t line = 0;
+    for (size_t i = 0; a[i] == b[i]; i++) {
+        if (a[i] == '\0')
+            return;
+        line = a[i] == '\n' ? i + 1 : line;
+    }
+    ck_abort_msg("%s: %.300s\nis now %.300s", what, a + line, b + line);
+}
+
 /* state.json without what times decide. */
 static char *read_state(const char *path)
 {
@@ -105,7 +153,7 @@ static void assert_same_run(const training_case *test, const char *folder)
                      run_path(folder, "optimizer.safetensors", step));
     char *a = read_state(run_path(test->whole, "state.json", step));
     char *b = read_state(run_path(folder, "state.json", step));
-    ck_assert_str_eq(a, b);
+    assert_same_text("state.json", a, b);
     free(a);
     free(b);
     char run[2][600];
@@ -113,12 +161,12 @@ static void assert_same_run(const training_case *test, const char *folder)
     snprintf(run[1], sizeof run[1], "%s/run", folder);
     a = tdm_test_metrics(run[0]);
     b = tdm_test_metrics(run[1]);
-    ck_assert_str_eq(a, b);
+    assert_same_text("metrics.jsonl", a, b);
     tdm_free(a);
     tdm_free(b);
     a = tdm_test_read(tdm_test_path(run[0], "quarantine.txt"));
     b = tdm_test_read(tdm_test_path(run[1], "quarantine.txt"));
-    ck_assert_str_eq(a, b);
+    assert_same_text("quarantine.txt", a, b);
     tdm_free(a);
     tdm_free(b);
     int64_t best[2];
@@ -143,6 +191,17 @@ static void make_folder(char folder[256])
         strcpy(folder, tdm_test_folder());
 }
 
+static void compress_data(training_case *test)
+{
+    char *text = tdm_test_read(test->data);
+    strcat(test->data, ".gz");
+    gzFile file = gzopen(test->data, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(gzwrite(file, text, (unsigned)strlen(text)), (int)strlen(text));
+    ck_assert_int_eq(gzclose(file), Z_OK);
+    tdm_free(text);
+}
+
 static training_case begin_case(const training_case *kind)
 {
     training_case test = *kind;
@@ -151,6 +210,8 @@ static training_case begin_case(const training_case *kind)
     strcpy(test.data, tdm_test_path(test.folder, "clicks.csv"));
     tdm_test_write_clicks(test.data, 3000, 1);
     tdm_test_append(test.data, "7,a1,b1,c1,0.5\nshort\n1,a1,b1,c1,nan\n");
+    if (test.kind == DATA_GZIP)
+        compress_data(&test);
     snprintf(test.whole, sizeof test.whole, "%s/whole", test.folder);
     ck_assert_ok(train(&test, test.whole, NULL, &from_start, &result));
     test.steps = result.step;
@@ -206,6 +267,8 @@ START_TEST(test_stopped_and_resumed)
 {
     test_stops(&plain_case, NULL);
     test_stops(&full_case, NULL);
+    test_stops(&stream_case, NULL);
+    test_stops(&stdin_case, NULL);
 }
 END_TEST
 
@@ -280,7 +343,8 @@ static void train_until_call(const training_case *test, const char *folder, int 
 #define KILLS  50
 #endif
 
-static void test_kill_at_calls(const training_case *kind, int stride)
+/* The last `most` calls. */
+static void test_kill_at_calls(const training_case *kind, int most, int stride)
 {
     training_case test = begin_case(kind);
     char folder[512];
@@ -292,7 +356,7 @@ static void test_kill_at_calls(const training_case *kind, int stride)
     ck_assert_ok(tdm_folder_remove(folder));
     int calls = calls_left;
     ck_assert_int_gt(calls, 60);
-    for (int n = 1; n <= calls; n += stride) {
+    for (int n = calls > most ? calls - most + 1 : 1; n <= calls; n += stride) {
         train_until_call(&test, folder, n);
         resume_and_compare(&test, folder, NULL);
     }
@@ -301,13 +365,14 @@ static void test_kill_at_calls(const training_case *kind, int stride)
 
 START_TEST(test_killed_at_every_call)
 {
-    test_kill_at_calls(&plain_case, STRIDE);
+    test_kill_at_calls(&plain_case, INT_MAX, STRIDE);
 }
 END_TEST
 
 START_TEST(test_killed_at_every_call_with_evaluations)
 {
-    test_kill_at_calls(&full_case, 3 * STRIDE);
+    test_kill_at_calls(&full_case, INT_MAX, 3 * STRIDE);
+    test_kill_at_calls(&dense_case, 100, STRIDE);
 }
 END_TEST
 
@@ -327,15 +392,15 @@ static bool train_for(const training_case *test, const char *folder, useconds_t 
     return WIFSIGNALED(status);
 }
 
-START_TEST(test_killed_at_random_instants)
+static void test_random_kills(const training_case *kind, int kills)
 {
-    training_case test = begin_case(&full_case);
+    training_case test = begin_case(kind);
     char folder[512];
     snprintf(folder, sizeof folder, "%s/killed", test.folder);
     uint64_t random = 88172645463325252u;
     useconds_t longest = 20000;
     int killed = 0;
-    for (int i = 0; killed < KILLS && i < 20 * KILLS; i++) {
+    for (int i = 0; killed < kills && i < 20 * kills; i++) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -347,11 +412,53 @@ START_TEST(test_killed_at_random_instants)
             train_for(&test, folder, (useconds_t)(random / 7 % longest));
         resume_and_compare(&test, folder, NULL);
     }
-    ck_assert_int_eq(killed, KILLS);
+    ck_assert_int_eq(killed, kills);
+    end_case(&test);
+}
+
+START_TEST(test_killed_at_random_instants)
+{
+    test_random_kills(&full_case, KILLS);
+    test_random_kills(&stream_case, KILLS / 4);
+    test_random_kills(&stdin_case, KILLS / 4);
+}
+END_TEST
+
+/* ---- a full disk ----------------------------------------------------------------------------- */
+
+static int fail_from_call(const char *call, const char *path)
+{
+    (void)call;
+    (void)path;
+    return --calls_left <= 0 ? ENOSPC : 0;
+}
+
+/* From the n-th call on nothing can be written; then the disk has room again. */
+START_TEST(test_full_disk_at_every_call)
+{
+    training_case test = begin_case(&plain_case);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/full", test.folder);
+    calls_left = 0;
+    tdm_file_set_test_hook(count_calls);
+    ck_assert_ok(train(&test, folder, NULL, &from_start, NULL));
+    int calls = calls_left;
+    tdm_file_set_test_hook(NULL);
+    ck_assert_ok(tdm_folder_remove(folder));
+    for (int n = 1; n <= calls; n += STRIDE) {
+        calls_left = n;
+        tdm_file_set_test_hook(fail_from_call);
+        tdm_status status = train(&test, folder, NULL, &go_on, NULL);
+        tdm_file_set_test_hook(NULL);
+        ck_assert_msg(status == TDM_E_IO, "call %d: status %d (%s)", n, (int)status,
+                      tdm_error_message());
+        ck_assert_ptr_nonnull(strstr(tdm_error_message(), "disk full"));
+        resume_and_compare(&test, folder, NULL);
+    }
     end_case(&test);
 }
 END_TEST
 
 TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads, test_stopped_many_times,
                test_killed_at_every_call, test_killed_at_every_call_with_evaluations,
-               test_killed_at_random_instants)
+               test_killed_at_random_instants, test_full_disk_at_every_call)

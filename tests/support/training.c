@@ -1,6 +1,7 @@
 #include "tests/support/training.h"
 
 #include "core/file.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "tests/support/check_main.h"
@@ -61,7 +62,8 @@ tdm_recipe *tdm_test_recipe(const char *folder, const char *data, const char *mo
     tdm_recipe *recipe;
     const tdm_recipe_arguments arguments = {.overrides = overrides,
                                             .override_count = override_count};
-    ck_assert_ok(tdm_text_printf(&text, recipe_text, data, model, folder, folder));
+    ck_assert_ok(
+        tdm_text_printf(&text, recipe_text, data == NULL ? "[]" : data, model, folder, folder));
     ck_assert_ok(tdm_recipe_parse(text.bytes, text.length, "test.yaml", &arguments, &recipe));
     tdm_text_free(&text);
     return recipe;
@@ -91,4 +93,21 @@ char *tdm_test_metrics(const char *run_folder)
     }
     tdm_free(text);
     return all.bytes;
+}
+
+static char log_text[16384];
+
+static void keep_message(void *context, tdm_log_level level, const char *message)
+{
+    size_t length = strlen(log_text);
+    (void)context;
+    (void)level;
+    snprintf(log_text + length, sizeof log_text - length, "%s\n", message);
+}
+
+const char *tdm_test_log(void)
+{
+    log_text[0] = '\0';
+    tdm_log_set_sink(keep_message, NULL);
+    return log_text;
 }

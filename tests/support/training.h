@@ -11,8 +11,8 @@ void tdm_test_write_clicks(const char *path, int rows, uint64_t seed);
 /* Appends text to a file. */
 void tdm_test_append(const char *path, const char *text);
 
-/* A recipe for those records that trains into <folder>/run: `model` is the section in flow style,
- * `more` further lines of the recipe, or NULL; arguments of `format` fill `more`. */
+/* A recipe for those records that trains into <folder>/run; `model` is the section in flow style.
+ * The data may be NULL. */
 tdm_recipe *tdm_test_recipe(const char *folder, const char *data, const char *model,
                             const char *overrides[], int override_count);
 
@@ -21,5 +21,8 @@ char *tdm_test_read(const char *path);
 
 /* metrics.jsonl without "seconds" and "rows_per_second"; freed with free(). */
 char *tdm_test_metrics(const char *run_folder);
+
+/* Messages of core/log.h from now on, a line each, in a buffer that begins empty. */
+const char *tdm_test_log(void);
 
 #endif

@@ -1,0 +1,157 @@
+/* The dry run: what a training will hold, without allocating the large parts. */
+#include "trainer/batch_feed.h"
+#include "trainer/scorer.h"
+#include "trainer/session.h"
+#include "trainer/tensor_file.h"
+#include "trainer/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Measured: what a process holds beside all that is planned. oneDNN's kernels and the C library's
+ * arenas grow with threads. */
+#define BASE_BYTES   ((int64_t)12 << 20)
+#define THREAD_BYTES ((int64_t)2 << 20)
+
+/* A saved window of progressive metrics as JSON, and the buffers of files. */
+#define SAVE_BYTES ((int64_t)6 << 20)
+
+static int64_t trained_elements(const tdm_model *model)
+{
+    int64_t count = 0;
+    for (int i = 0; i < tdm_model_parameter_count(model); i++)
+        count += tdm_shape_elements(&tdm_model_parameter(model, i)->shape);
+    return count;
+}
+
+static void plan_model(const tdm_session *session, tdm_train_plan *plan)
+{
+    const tdm_model *model = session->model;
+    const int64_t element = sizeof(float);
+    tdm_model_memory memory = tdm_model_memory_get(model);
+    tdm_optimizer_memory moments = tdm_optimizer_memory_get(&session->recipe->optimizer, model);
+    plan->parameters = trained_elements(model);
+    plan->dense_bytes = memory.dense_elements * element;
+    plan->gradient_bytes = memory.dense_elements * element;
+    plan->sparse_bytes = memory.sparse_elements * element;
+    plan->moment_bytes = moments.dense_bytes + moments.sparse_bytes;
+    plan->arena_bytes = memory.arena_bytes;
+    plan->checkpoint_disk_bytes = plan->dense_bytes + plan->sparse_bytes + plan->moment_bytes;
+}
+
+static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan)
+{
+    const tdm_recipe *recipe = session->recipe;
+    const tdm_pipeline_options options = tdm_session_pipeline(session);
+    plan->batch_bytes = (int64_t)session->featurizer->batch.bytes;
+    TDM_TRY(tdm_pipeline_plan_bytes(&options, &plan->pipeline_bytes));
+    plan->pipeline_bytes +=
+        tdm_batch_feed_bytes(&session->properties, session->featurizer->batch.bytes);
+    double rate;
+    TDM_TRY(tdm_row_rate(session->extractor, &rate));
+    plan->rows = plan->steps = -1;
+    if (rate > 0)
+        plan->rows = llround(rate * (double)tdm_input_stored_bytes(session->input));
+    if (rate > 0 && recipe->train.epochs > 0)
+        plan->steps = (plan->rows + recipe->train.batch_size - 1) / recipe->train.batch_size *
+                      recipe->train.epochs;
+    int64_t most = recipe->train.max_steps;
+    if (most > 0 && (plan->steps < 0 || most < plan->steps))
+        plan->steps = most;
+    return TDM_OK;
+}
+
+/* Bytes of a row in an extracted block. */
+static int64_t row_bytes(const tdm_columns_layout *layout)
+{
+    int64_t bytes = 2 * (int64_t)sizeof(uint32_t);
+    for (int i = 0; i < layout->count; i++)
+        bytes += layout->columns[i].width * (int64_t)tdm_dtype_size(layout->columns[i].dtype);
+    return bytes;
+}
+
+static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *plan)
+{
+    if (session->eval_extractor == NULL)
+        return TDM_OK;
+    tdm_input *input = tdm_extractor_input(session->eval_extractor);
+    int64_t exact = session->recipe->metrics.exact_auc_rows;
+    double rate;
+    TDM_TRY(tdm_row_rate(session->eval_extractor, &rate));
+    plan->eval_rows = llround(rate * (double)tdm_input_stored_bytes(input));
+    int64_t kept = plan->eval_rows < exact ? plan->eval_rows : exact;
+    int64_t block_bytes = tdm_input_block_bytes(input);
+    int64_t block = block_bytes + (int64_t)(rate * (double)block_bytes *
+                                            (double)row_bytes(&session->featurizer->columns));
+    plan->eval_bytes = kept * (int64_t)sizeof(tdm_auc_entry) +
+                       (plan->eval_rows > exact ? TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin) : 0) +
+                       tdm_scorer_bytes(session->featurizer) +
+                       (tdm_pool_threads(session->pool) + 1) * block;
+    return TDM_OK;
+}
+
+static tdm_status plan_session(const tdm_session *session, tdm_train_plan *plan)
+{
+    plan->threads = tdm_pool_threads(session->pool);
+    snprintf(plan->device, sizeof plan->device, "%s", session->properties.name);
+    plan_model(session, plan);
+    TDM_TRY(plan_pipeline(session, plan));
+    TDM_TRY(plan_evaluation(session, plan));
+    plan->metrics_bytes = 3 * TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin);
+    plan->checkpoint_bytes = (int64_t)TDM_TENSOR_FILE_BYTES + SAVE_BYTES;
+    plan->other_bytes = BASE_BYTES + plan->threads * THREAD_BYTES;
+    plan->peak_bytes = plan->dense_bytes + plan->gradient_bytes + plan->sparse_bytes +
+                       plan->moment_bytes + plan->arena_bytes + plan->pipeline_bytes +
+                       plan->eval_bytes + plan->metrics_bytes + plan->checkpoint_bytes +
+                       plan->other_bytes;
+    return TDM_OK;
+}
+
+tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
+{
+    tdm_session session;
+    *out = (tdm_train_plan){0};
+    TDM_TRY(tdm_session_init(&session, recipe, NULL));
+    tdm_status status = plan_session(&session, out);
+    tdm_session_deinit(&session);
+    return status;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static tdm_status append(tdm_text *text, const char *name, int64_t bytes, const char *what)
+{
+    return tdm_text_printf(text, "  %-12s %10.1f MiB  %s\n", name, (double)bytes / (1 << 20), what);
+}
+
+static tdm_status append_counts(const tdm_train_plan *plan, tdm_text *text)
+{
+    TDM_TRY(tdm_text_printf(text, "device        %s, %d threads\n", plan->device, plan->threads));
+    TDM_TRY(tdm_text_printf(text, "parameters    %lld\n", (long long)plan->parameters));
+    if (plan->rows >= 0)
+        TDM_TRY(tdm_text_printf(text, "rows          about %lld\n", (long long)plan->rows));
+    if (plan->steps >= 0)
+        TDM_TRY(tdm_text_printf(text, "steps         about %lld\n", (long long)plan->steps));
+    if (plan->eval_rows > 0)
+        TDM_TRY(tdm_text_printf(text, "eval rows     about %lld\n", (long long)plan->eval_rows));
+    return TDM_OK;
+}
+
+tdm_status tdm_train_plan_text(const tdm_train_plan *plan, tdm_text *text)
+{
+    TDM_TRY(append_counts(plan, text));
+    TDM_TRY(tdm_text_printf(text, "memory\n"));
+    TDM_TRY(append(text, "dense", plan->dense_bytes, "parameters"));
+    TDM_TRY(append(text, "gradients", plan->gradient_bytes, "of dense parameters"));
+    TDM_TRY(append(text, "sparse", plan->sparse_bytes, "embedding tables"));
+    TDM_TRY(append(text, "moments", plan->moment_bytes, "of the optimizer"));
+    TDM_TRY(append(text, "arena", plan->arena_bytes, "values of a step and their gradients"));
+    TDM_TRY(append(text, "pipeline", plan->pipeline_bytes, "blocks read ahead, ring of batches"));
+    TDM_TRY(append(text, "evaluation", plan->eval_bytes, "blocks, batch, scores for the AUC"));
+    TDM_TRY(append(text, "metrics", plan->metrics_bytes, "progressive"));
+    TDM_TRY(append(text, "checkpoint", plan->checkpoint_bytes, "while one is saved"));
+    TDM_TRY(append(text, "other", plan->other_bytes, "libraries, threads"));
+    TDM_TRY(append(text, "peak", plan->peak_bytes, "all of it"));
+    return tdm_text_printf(text, "disk\n  %-12s %10.1f MiB  each\n", "checkpoint",
+                           (double)plan->checkpoint_disk_bytes / (1 << 20));
+}
