@@ -55,7 +55,7 @@ double tdm_passes_median(const tdm_passes *passes)
 /* ---- products ----------------------------------------------------------------------------------
  */
 
-#define PRODUCT_SECONDS 0.15
+#define PRODUCT_SECONDS 0.1
 
 static tdm_matrix matrix_of(float *data, int64_t rows, int64_t columns)
 {
@@ -81,12 +81,11 @@ static tdm_status time_call(const product_call *call, double *best)
 {
     TDM_TRY(call_product(call));
     double end = tdm_clock_seconds() + PRODUCT_SECONDS;
-    *best = 1e30;
     do {
         double start = tdm_clock_seconds();
         TDM_TRY(call_product(call));
         double seconds = tdm_clock_seconds() - start;
-        *best = seconds < *best ? seconds : *best;
+        *best = *best == 0 || seconds < *best ? seconds : *best;
     } while (tdm_clock_seconds() < end);
     return TDM_OK;
 }
@@ -119,21 +118,18 @@ static tdm_status time_product(tdm_backend *backend, int threads, tdm_product_sp
 tdm_status tdm_time_products(const tdm_model *model, tdm_backend *backend, int threads,
                              tdm_product_speed **speeds, int *count)
 {
-    *speeds = NULL;
     tdm_model_products(model, NULL, 0, count);
     tdm_product *products;
     TDM_TRY(tdm_alloc((size_t)*count, sizeof *products, &products));
     tdm_model_products(model, products, *count, count);
-    tdm_status status = tdm_alloc((size_t)*count, sizeof **speeds, speeds);
+    tdm_status status = TDM_OK;
+    if (*speeds == NULL)
+        status = tdm_alloc((size_t)*count, sizeof **speeds, speeds);
     for (int i = 0; i < *count && status == TDM_OK; i++) {
         (*speeds)[i].product = products[i];
         status = time_product(backend, threads, &(*speeds)[i]);
     }
     tdm_free(products);
-    if (status != TDM_OK) {
-        tdm_free(*speeds);
-        *speeds = NULL;
-    }
     return status;
 }
 

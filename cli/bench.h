@@ -27,7 +27,8 @@ typedef struct tdm_product_speed {
 } tdm_product_speed;
 
 /* Times the products of a model's step, each alone; the best of several calls counts. *speeds is
- * freed with tdm_free(). */
+ * NULL, or holds what an earlier call has made: then the better of both counts. It is freed with
+ * tdm_free(). */
 TDM_MUST_CHECK tdm_status tdm_time_products(const tdm_model *model, tdm_backend *backend,
                                             int threads, tdm_product_speed **speeds, int *count);
 

@@ -126,20 +126,36 @@ static tdm_status time_model(bench *run, const tdm_reading *reading, tdm_backend
     return status;
 }
 
+static tdm_status measure_bytes(bench *run, const tdm_reading *reading)
+{
+    tdm_block_stream *stream;
+    TDM_TRY(tdm_block_stream_open(reading->extractor, reading->pool, &stream));
+    tdm_extract *block;
+    tdm_status status = tdm_block_stream_next(stream, &block);
+    if (status == TDM_OK && block != NULL && block->records > 0)
+        run->bytes_per_row = (double)block->stored_bytes / (double)block->records;
+    tdm_block_stream_close(stream);
+    return status;
+}
+
+/* Before the training and after it, so that a noisy moment counts less. */
 static tdm_status measure_limit(bench *run)
 {
     tdm_reading reading;
     TDM_TRY(tdm_reading_open(run->command->plain[0], &run->arguments, -1, TDM_CTR_TRAINING,
                              run->command->cancel, &reading));
     run->batch_size = reading.recipe->train.batch_size;
-    run->bytes_per_row =
-        (double)tdm_input_stored_bytes(reading.input) / (double)run->result.records;
-    tdm_backend *backend;
-    tdm_status status = tdm_cpu_create(reading.pool, &backend);
-    if (status == TDM_OK) {
+    tdm_backend *backend = NULL;
+    tdm_status status = TDM_OK;
+    if (tdm_input_is_stdin(reading.input))
+        status = tdm_fail(TDM_E_ARG, "standard input cannot be read more than once: name a file");
+    if (status == TDM_OK && run->bytes_per_row == 0)
+        status = measure_bytes(run, &reading);
+    if (status == TDM_OK)
+        status = tdm_cpu_create(reading.pool, &backend);
+    if (status == TDM_OK)
         status = time_model(run, &reading, backend);
-        tdm_backend_destroy(backend);
-    }
+    tdm_backend_destroy(backend);
     tdm_reading_close(&reading);
     return status;
 }
@@ -209,6 +225,7 @@ static tdm_status run_in_folder(bench *run)
     if (run->command->plain_count == 1)
         TDM_TRY(make_log(run, values->rows));
     TDM_TRY(make_arguments(run));
+    TDM_TRY(measure_limit(run));
     TDM_TRY(train(run));
     TDM_TRY(measure_limit(run));
     if (values->json)

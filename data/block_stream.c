@@ -107,7 +107,7 @@ tdm_status tdm_block_stream_open(tdm_extractor *extractor, tdm_pool *pool, tdm_b
     TDM_TRY(tdm_alloc(1, sizeof *stream, &stream));
     stream->extractor = extractor;
     stream->pool = pool;
-    stream->depth = tdm_pool_threads(pool) + 1;
+    stream->depth = 2 * tdm_pool_threads(pool) + 2;
     pthread_mutex_init(&stream->lock, NULL);
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc((size_t)stream->depth, sizeof *stream->slots, &stream->slots), fail);

@@ -14,13 +14,15 @@ struct tdm_memory_input {
     int64_t line;
 };
 
-tdm_status tdm_memory_input_create(tdm_record_format *format, tdm_memory_input **out)
+tdm_status tdm_memory_input_create(tdm_record_format *format, int64_t max_record_bytes,
+                                   tdm_memory_input **out)
 {
     *out = NULL;
     tdm_memory_input *memory;
     TDM_TRY(tdm_alloc(1, sizeof *memory, &memory));
     tdm_input *input = &memory->input;
     input->format = format;
+    input->max_record_bytes = max_record_bytes;
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc(1, sizeof *input->files, &input->files), fail);
     input->file_count = 1;

@@ -6,9 +6,9 @@
 
 typedef struct tdm_memory_input tdm_memory_input;
 
-/* `format` is borrowed. */
+/* `format` is borrowed. A record of more than `max_record_bytes` is a bad one. */
 TDM_MUST_CHECK tdm_status tdm_memory_input_create(tdm_record_format *format,
-                                                  tdm_memory_input **out);
+                                                  int64_t max_record_bytes, tdm_memory_input **out);
 /* NULL is allowed. */
 void tdm_memory_input_destroy(tdm_memory_input *memory);
 

@@ -23,7 +23,8 @@ static tdm_status open_predictor(tdm_predictor *predictor, const char *run,
         run_options.threads = options->threads;
     }
     TDM_TRY(tdm_run_open(run, &run_options, &predictor->run));
-    TDM_TRY(tdm_memory_input_create(predictor->run->format, &predictor->input));
+    TDM_TRY(tdm_memory_input_create(
+        predictor->run->format, predictor->run->recipe->data.max_record_bytes, &predictor->input));
     return tdm_extractor_create(predictor->run->featurizer, tdm_memory_input_get(predictor->input),
                                 predictor->run->pool, TDM_SELECT_ALL, 0, &predictor->extractor);
 }
