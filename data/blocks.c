@@ -175,8 +175,9 @@ void tdm_input_note_lines(tdm_input *input, int64_t block, int64_t lines)
 static int64_t count_newlines(const char *text, int64_t bytes)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < bytes; i++)
-        count += text[i] == '\n';
+    const char *end = text + bytes;
+    for (const char *at = text; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count++;
     return count;
 }
 
