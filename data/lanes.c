@@ -6,6 +6,7 @@
 #include "data/pipeline_internal.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the order ----------------------------------------------------------------------------------
  */
@@ -150,12 +151,20 @@ static tdm_status cache_block(tdm_pipeline *pipeline, const tdm_extract *extract
 }
 
 /* Others may be inside the writer, so it is closed at the end only. */
-static void give_up_writing(tdm_pipeline *pipeline)
+tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline)
 {
-    if (pipeline->writing)
-        tdm_warn("the cache could not be written, so the next epoch reads the text again: %s",
-                 tdm_error_message());
+    bool warned = pipeline->uncached;
     pipeline->writing = false;
+    pipeline->uncached = true;
+    if (tdm_input_is_stdin(pipeline->input) && pipeline->options.epochs != 1)
+        return tdm_fail(TDM_E_IO,
+                        "the cache could not be written, and standard input, or a pipe, cannot be "
+                        "read again: %s",
+                        tdm_error_message());
+    if (!warned)
+        tdm_warn("the cache could not be written, so that every epoch reads the text: %s",
+                 tdm_error_message());
+    return TDM_OK;
 }
 
 /* When all blocks of the epoch have been added. */
@@ -164,16 +173,28 @@ static tdm_status finish_cache(tdm_pipeline *pipeline)
     if (!pipeline->writing || pipeline->block_count < 0 ||
         pipeline->written < pipeline->block_count)
         return TDM_OK;
-    if (tdm_cache_writer_commit(pipeline->writer, pipeline->block_count) != TDM_OK) {
-        give_up_writing(pipeline);
-        return TDM_OK;
-    }
     pipeline->writing = false;
-    return tdm_cache_open(pipeline->cache_path, &pipeline->featurizer->columns, &pipeline->cache);
+    if (tdm_cache_writer_commit(pipeline->writer, pipeline->block_count) != TDM_OK ||
+        tdm_cache_open(pipeline->cache_path, &pipeline->featurizer->columns, &pipeline->cache) !=
+            TDM_OK)
+        return tdm_pipeline_go_uncached(pipeline);
+    return TDM_OK;
 }
 
 /* ---- loading a block ----------------------------------------------------------------------------
  */
+
+/* A stream has no text to go back to in the middle of an epoch; a new run has, without the cache.
+ */
+static tdm_status refuse_damaged_block(const tdm_pipeline *pipeline)
+{
+    if (tdm_input_is_stdin(pipeline->input))
+        return tdm_fail(TDM_E_FORMAT, "%s; what was read from standard input cannot be read again",
+                        tdm_error_message());
+    unlink(pipeline->cache_path);
+    return tdm_fail(TDM_E_FORMAT, "%s; it was removed: go on with --resume, which reads the text",
+                    tdm_error_message());
+}
 
 static tdm_status fill_extract(tdm_pipeline *pipeline, const tdm_load_job *job,
                                const tdm_cache *cache, tdm_extract *extract)
@@ -181,7 +202,9 @@ static tdm_status fill_extract(tdm_pipeline *pipeline, const tdm_load_job *job,
     tdm_block_text *text = job->text;
     if (cache != NULL) {
         tdm_status status = tdm_cache_read(cache, job->block, extract);
-        if (status != TDM_E_FORMAT || !tdm_input_seekable(pipeline->input))
+        if (status == TDM_E_FORMAT && !tdm_input_seekable(pipeline->input))
+            return refuse_damaged_block(pipeline);
+        if (status != TDM_E_FORMAT)
             return status;
         tdm_warn("%s; the block is read from the text", tdm_error_message());
     }
@@ -235,11 +258,11 @@ static void start_reader(tdm_pipeline *pipeline)
 static tdm_status put_block(tdm_pipeline *pipeline, tdm_load_job *job, tdm_extract *extract)
 {
     tdm_loaded_window *window = job->window;
+    window->window.blocks[job->index] = extract;
     if (cache_block(pipeline, extract) != TDM_OK)
-        give_up_writing(pipeline);
+        TDM_TRY(tdm_pipeline_go_uncached(pipeline));
     pipeline->stats.records += extract->records;
     pipeline->stats.stored_bytes += extract->stored_bytes;
-    window->window.blocks[job->index] = extract;
     window->bytes += extract->stored_bytes;
     TDM_TRY(finish_cache(pipeline));
     return --window->missing == 0 ? open_window(pipeline, window) : TDM_OK;

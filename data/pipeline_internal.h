@@ -123,6 +123,7 @@ struct tdm_pipeline {
     tdm_cache_writer *writer;
     bool writing;    /* the first epoch of this run goes into the cache */
     int64_t written; /* blocks */
+    bool uncached;   /* it could not be opened or written */
     char *cache_path;
 
     tdm_batch_slot *slots;
@@ -153,6 +154,10 @@ TDM_MUST_CHECK tdm_status tdm_lane_take(tdm_pipeline *pipeline, int lane, int64_
 
 /* All lanes go over to the next epoch. */
 void tdm_lanes_next_epoch(tdm_pipeline *pipeline);
+
+/* The cache could not be opened or written, as the error record says: warns, and the text is read
+ * again in later epochs. An error where that cannot be. */
+TDM_MUST_CHECK tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline);
 
 void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window);
 
