@@ -145,6 +145,11 @@ static void zero_padding(tdm_block_text *text)
     memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
 }
 
+tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
+{
+    return tdm_block_text_reserve(text, (size_t)(1 + input->block_bytes + 2 * TAIL_BYTES));
+}
+
 tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block_text *text)
 {
     text->file = file_of_block(input, block);

@@ -72,6 +72,9 @@ typedef struct tdm_block_text {
 
 void tdm_block_text_deinit(tdm_block_text *text);
 
+/* Makes room for a block whose last record ends soon behind it. */
+TDM_MUST_CHECK tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text);
+
 /* Reads block `block` of a seekable input, from any thread. A file whose length is no longer what
  * it was is an error. */
 TDM_MUST_CHECK tdm_status tdm_input_read_block(const tdm_input *input, int64_t block,

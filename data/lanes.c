@@ -96,18 +96,15 @@ static tdm_status take_extract(tdm_pipeline *pipeline, tdm_extract **out)
         *out = pipeline->free_extracts[--pipeline->free_extract_count];
         return TDM_OK;
     }
-    return tdm_alloc(1, sizeof **out, out);
+    TDM_TRY(tdm_grow(&pipeline->free_extracts, &pipeline->free_extract_capacity,
+                     pipeline->extract_count + 1, sizeof *out));
+    TDM_TRY(tdm_alloc(1, sizeof **out, out));
+    pipeline->extract_count++;
+    return TDM_OK;
 }
 
 static void give_extract(tdm_pipeline *pipeline, tdm_extract *extract)
 {
-    tdm_status status = tdm_grow(&pipeline->free_extracts, &pipeline->free_extract_capacity,
-                                 pipeline->free_extract_count + 1, sizeof extract);
-    if (status != TDM_OK) {
-        tdm_extract_deinit(extract);
-        tdm_free(extract);
-        return;
-    }
     pipeline->free_extracts[pipeline->free_extract_count++] = extract;
 }
 
@@ -115,6 +112,8 @@ void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window)
 {
     if (--window->references > 0)
         return;
+    pipeline->lanes[window->lane].windows--;
+    pipeline->lanes[window->lane].moving--;
     for (int i = 0; i < window->window.block_count; i++) {
         if (window->window.blocks[i] != NULL)
             give_extract(pipeline, window->window.blocks[i]);
@@ -482,7 +481,8 @@ static int64_t rows_loaded(const tdm_pipeline *pipeline, int index, int64_t rows
             return loaded;
     }
     *known =
-        lane->load_epoch > lane->epoch || lane->load_window >= windows_of_lane(pipeline, index);
+        lane->load_epoch > lane->epoch ||
+        (lane->load_epoch == lane->epoch && lane->load_window >= windows_of_lane(pipeline, index));
     return loaded < 0 ? 0 : loaded;
 }
 
@@ -495,7 +495,10 @@ tdm_status tdm_lanes_have(tdm_pipeline *pipeline, int64_t rows, bool *have)
         if (known || loaded >= rows)
             continue;
         *have = false;
-        /* Where small windows are not enough for a batch, one more is begun. */
+        /* Where small windows are not enough for a batch, one more is begun; one that is being
+         * moved soon makes room for another anyway. */
+        if (pipeline->lanes[i].moving > 0)
+            continue;
         const tdm_loaded_window *window = pipeline->lanes[i].first;
         while (window != NULL && window->open)
             window = window->next;
@@ -539,7 +542,7 @@ static void leave_window(tdm_pipeline *pipeline, tdm_lane *lane)
     lane->first = window->next;
     if (lane->first == NULL)
         lane->last = &lane->first;
-    lane->windows--;
+    lane->moving++;
     tdm_window_release(pipeline, window);
 }
 
@@ -615,8 +618,10 @@ tdm_status tdm_lanes_init(tdm_pipeline *pipeline)
         lane->load_epoch = lane->epoch;
         lane->load_window = lane->position.window;
     }
-    TDM_TRY(tdm_alloc((size_t)tdm_pool_threads(pipeline->options.pool), sizeof *pipeline->texts,
-                      &pipeline->texts));
+    int threads = tdm_pool_threads(pipeline->options.pool);
+    TDM_TRY(tdm_alloc((size_t)threads, sizeof *pipeline->texts, &pipeline->texts));
+    for (int i = 0; i < threads && tdm_input_seekable(pipeline->input); i++)
+        TDM_TRY(tdm_input_reserve_block(pipeline->input, &pipeline->texts[i]));
     return init_reader(pipeline);
 }
 

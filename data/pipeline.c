@@ -203,6 +203,9 @@ static tdm_status init_slots(tdm_pipeline *pipeline)
         tdm_batch_slot *slot = &pipeline->slots[i];
         slot->pipeline = pipeline;
         slot->delivery.batch.layout = &pipeline->featurizer->batch;
+        /* A batch takes rows of one or two windows of each lane, unless windows are small. */
+        TDM_TRY(tdm_grow(&slot->pieces, &slot->piece_capacity, 2 * (size_t)options->lanes,
+                         sizeof *slot->pieces));
         TDM_TRY(options->backend->type->host_alloc(
             options->backend, pipeline->featurizer->batch.bytes, &slot->delivery.batch.data));
     }

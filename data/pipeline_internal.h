@@ -27,7 +27,8 @@ typedef struct tdm_loaded_window {
 typedef struct tdm_lane {
     tdm_loaded_window *first;
     tdm_loaded_window **last;
-    int windows;     /* in the list */
+    int windows;     /* in the list, and those whose rows are being moved */
+    int moving;      /* of these, the latter */
     bool wants_more; /* those are not enough for a batch */
     /* Where the lane is: the epoch that it gives rows of, and the position in it. */
     int64_t epoch;
@@ -116,8 +117,8 @@ struct tdm_pipeline {
     tdm_block_text *texts; /* [threads], of jobs that read their block themselves */
     tdm_load_job *free_jobs;
     tdm_loaded_window *free_windows;
-    tdm_extract **free_extracts;
-    size_t free_extract_count, free_extract_capacity;
+    tdm_extract **free_extracts; /* with room for all that there are */
+    size_t free_extract_count, free_extract_capacity, extract_count;
 
     tdm_cache *cache;
     tdm_cache_writer *writer;
