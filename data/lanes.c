@@ -595,8 +595,11 @@ static tdm_status init_reader(tdm_pipeline *pipeline)
     reader->text_count = tdm_pool_threads(pipeline->options.pool) + 2;
     TDM_TRY(tdm_alloc((size_t)reader->text_count, sizeof *reader->texts, &reader->texts));
     TDM_TRY(tdm_alloc((size_t)reader->text_count, sizeof *reader->free_texts, &reader->free_texts));
-    for (int i = 0; i < reader->text_count; i++)
+    for (int i = 0; i < reader->text_count; i++) {
         reader->free_texts[reader->free_count++] = &reader->texts[i];
+        if (!tdm_input_seekable(pipeline->input))
+            TDM_TRY(tdm_input_reserve_block(pipeline->input, &reader->texts[i]));
+    }
     return TDM_OK;
 }
 
