@@ -5,7 +5,10 @@
 tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out, size_t rows)
 {
     if (rows > out->capacity) {
-        size_t wanted = rows > 2 * out->capacity ? rows : 2 * out->capacity;
+        /* A power of two: blocks are alike, and what has held some of them holds the others. */
+        size_t wanted = out->capacity > 0 ? out->capacity : 256;
+        while (wanted < rows)
+            wanted *= 2;
         for (int i = 0; i < layout->count; i++) {
             const tdm_column *column = &layout->columns[i];
             size_t capacity = out->capacity;
@@ -14,7 +17,8 @@ tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *ou
         }
         out->capacity = wanted;
     }
-    return tdm_grow(&out->row_records, &out->row_records_capacity, rows, sizeof *out->row_records);
+    return tdm_grow(&out->row_records, &out->row_records_capacity, out->capacity,
+                    sizeof *out->row_records);
 }
 
 void tdm_bad_records_free(tdm_bad_record *records, size_t count)

@@ -103,10 +103,11 @@ static tdm_status read_tail(int fd, const tdm_input *input, const tdm_input_file
 }
 
 /* Bytes before the first line that begins in the block; -1 where none does. */
-static int64_t bytes_to_skip(const char *bytes, int64_t count, bool first_of_file)
+static int64_t bytes_to_skip(const tdm_input_file *file, int64_t index, const char *bytes,
+                             int64_t count)
 {
-    if (first_of_file)
-        return (int64_t)tdm_byte_order_mark(bytes, (size_t)count);
+    if (index == 0)
+        return file->mark_bytes;
     const char *newline = memchr(bytes, '\n', (size_t)(count - 1));
     return newline == NULL ? -1 : newline - bytes + 1;
 }
@@ -119,15 +120,17 @@ static tdm_status read_lines(int fd, const tdm_input *input, const tdm_input_fil
     int64_t offset = begin > 0 ? begin - 1 : 0;
     int64_t end =
         begin + input->block_bytes < file->bytes ? begin + input->block_bytes : file->bytes;
+    if (end < file->mark_bytes)
+        end = file->mark_bytes;
     int64_t bytes = end - offset;
     TDM_TRY(tdm_block_text_reserve(text, (size_t)bytes));
     TDM_TRY(read_at(fd, file, text->text, bytes, offset));
-    int64_t skip = bytes_to_skip(text->text, bytes, index == 0);
+    int64_t skip = bytes_to_skip(file, index, text->text, bytes);
     if (skip < 0)
         return TDM_OK;
     const char *last = memrchr(text->text + skip, '\n', (size_t)(bytes - skip));
     int64_t line = last == NULL ? skip : last - text->text + 1;
-    if (line < bytes)
+    if (line < bytes || (index == 0 && last == NULL))
         TDM_TRY(read_tail(fd, input, file, text, offset, bytes, line));
     else
         text->size = (uint32_t)bytes;
@@ -140,6 +143,11 @@ static void zero_padding(tdm_block_text *text)
 {
     memset(text->buffer, 0, TDM_TEXT_PADDING);
     memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
+}
+
+tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
+{
+    return tdm_block_text_reserve(text, (size_t)(1 + input->block_bytes + 2 * TAIL_BYTES));
 }
 
 tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block_text *text)
@@ -172,8 +180,9 @@ void tdm_input_note_lines(tdm_input *input, int64_t block, int64_t lines)
 static int64_t count_newlines(const char *text, int64_t bytes)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < bytes; i++)
-        count += text[i] == '\n';
+    const char *end = text + bytes;
+    for (const char *at = text; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count++;
     return count;
 }
 

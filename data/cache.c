@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -41,9 +42,11 @@ tdm_status tdm_cache_path(const tdm_extractor *extractor, const char *folder, ch
     uint64_t spec_hash = tdm_extractor_featurizer(extractor)->spec_hash;
     uint64_t selection_hash = tdm_extractor_selection_hash(extractor);
     int64_t block_bytes = tdm_input_block_bytes(input);
+    int64_t max_record_bytes = tdm_input_max_record_bytes(input);
     XXH3_64bits_update(&state, &spec_hash, sizeof spec_hash);
     XXH3_64bits_update(&state, &selection_hash, sizeof selection_hash);
     XXH3_64bits_update(&state, &block_bytes, sizeof block_bytes);
+    XXH3_64bits_update(&state, &max_record_bytes, sizeof max_record_bytes);
     for (int32_t i = 0; i < tdm_input_file_count(input); i++) {
         const tdm_input_file *file = tdm_input_file_get(input, i);
         XXH3_64bits_update(&state, file->path, strlen(file->path) + 1);
@@ -140,32 +143,6 @@ static tdm_status pack_bad_records(const tdm_extract *extract, char **out, size_
     return TDM_OK;
 }
 
-static tdm_status unpack_bad_records(const char *bytes, size_t size, uint32_t count,
-                                     tdm_extract *out)
-{
-    size_t at = 0;
-    TDM_TRY(tdm_grow(&out->bad, &out->bad_capacity, count, sizeof *out->bad));
-    for (uint32_t i = 0; i < count; i++) {
-        tdm_cache_bad_record head;
-        TDM_FAIL_IF(size - at < sizeof head, TDM_E_FORMAT, "bad records are cut off");
-        memcpy(&head, bytes + at, sizeof head);
-        at += sizeof head;
-        TDM_FAIL_IF(head.reason_bytes > size - at ||
-                        head.text_bytes > size - at - head.reason_bytes,
-                    TDM_E_FORMAT, "a bad record is cut off");
-        tdm_bad_record *bad = &out->bad[out->bad_count];
-        *bad = (tdm_bad_record){.line = head.line,
-                                .record = head.record,
-                                .column = head.column,
-                                .text_bytes = head.text_bytes};
-        TDM_TRY(tdm_strndup(bytes + at, head.reason_bytes, &bad->reason));
-        out->bad_count++;
-        TDM_TRY(tdm_strndup(bytes + at + head.reason_bytes, head.text_bytes, &bad->text));
-        at += head.reason_bytes + head.text_bytes;
-    }
-    return TDM_OK;
-}
-
 /* ---- writing ------------------------------------------------------------------------------------
  */
 
@@ -173,6 +150,7 @@ struct tdm_cache_writer {
     char *path, *temporary;
     const tdm_columns_layout *layout;
     int fd;
+    bool owns_temporary;
     pthread_mutex_t lock;
     uint64_t end; /* where the next block goes */
     tdm_cache_entry *entries;
@@ -182,6 +160,20 @@ struct tdm_cache_writer {
 static tdm_status write_failed(const tdm_cache_writer *writer)
 {
     return tdm_fail(TDM_E_IO, "%s: %s", writer->temporary, tdm_io_error_text(errno));
+}
+
+/* Two runs may want to write the same cache: the lock goes to one of them. */
+static tdm_status open_temporary(tdm_cache_writer *writer)
+{
+    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (writer->fd < 0)
+        return write_failed(writer);
+    struct stat opened, named;
+    bool locked = flock(writer->fd, LOCK_EX | LOCK_NB) == 0 && fstat(writer->fd, &opened) == 0 &&
+                  stat(writer->temporary, &named) == 0 && opened.st_ino == named.st_ino;
+    TDM_FAIL_IF(!locked, TDM_E_STATE, "%s: another run is writing it", writer->temporary);
+    writer->owns_temporary = true;
+    return ftruncate(writer->fd, 0) != 0 ? write_failed(writer) : TDM_OK;
 }
 
 static tdm_status create_file(tdm_cache_writer *writer, const char *path)
@@ -196,8 +188,7 @@ static tdm_status create_file(tdm_cache_writer *writer, const char *path)
     }
     TDM_TRY(tdm_strdup(path, &writer->path));
     TDM_TRY(tdm_format(&writer->temporary, "%s.tmp", path));
-    writer->fd = open(writer->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return writer->fd < 0 ? write_failed(writer) : TDM_OK;
+    return open_temporary(writer);
 }
 
 tdm_status tdm_cache_writer_create(const char *path, const tdm_columns_layout *layout,
@@ -280,17 +271,19 @@ tdm_status tdm_cache_writer_commit(tdm_cache_writer *writer, int64_t block_count
         !move_pieces(writer->fd, tail, 2, writer->end, true))
         return write_failed(writer);
     /* No sync: checksums tell of what a power cut leaves behind, and the text is still there. */
-    return tdm_file_rename(writer->temporary, writer->path);
+    TDM_TRY(tdm_file_rename(writer->temporary, writer->path));
+    writer->owns_temporary = false;
+    return TDM_OK;
 }
 
 void tdm_cache_writer_close(tdm_cache_writer *writer)
 {
     if (writer == NULL)
         return;
-    if (writer->fd >= 0) {
+    if (writer->owns_temporary)
+        unlink(writer->temporary);
+    if (writer->fd >= 0)
         close(writer->fd);
-        unlink(writer->temporary); /* gone already where it was committed */
-    }
     pthread_mutex_destroy(&writer->lock);
     tdm_free(writer->entries);
     tdm_free(writer->temporary);
@@ -403,6 +396,34 @@ static int64_t bad_record_bytes(const tdm_cache *cache, const tdm_cache_entry *e
     return (int64_t)(entry->bytes - (uint64_t)entry->rows * width);
 }
 
+static tdm_status unpack_bad_records(const tdm_cache *cache, const char *bytes, size_t size,
+                                     uint32_t count, tdm_extract *out)
+{
+    size_t at = 0;
+    if (count > size / sizeof(tdm_cache_bad_record))
+        return damaged(cache, "a block lacks its bad records");
+    TDM_TRY(tdm_grow(&out->bad, &out->bad_capacity, count, sizeof *out->bad));
+    for (uint32_t i = 0; i < count; i++) {
+        tdm_cache_bad_record head;
+        if (size - at < sizeof head)
+            return damaged(cache, "a block lacks its bad records");
+        memcpy(&head, bytes + at, sizeof head);
+        at += sizeof head;
+        if (head.reason_bytes > size - at || head.text_bytes > size - at - head.reason_bytes)
+            return damaged(cache, "a bad record is cut off");
+        tdm_bad_record *bad = &out->bad[out->bad_count];
+        *bad = (tdm_bad_record){.line = head.line,
+                                .record = head.record,
+                                .column = head.column,
+                                .text_bytes = head.text_bytes};
+        TDM_TRY(tdm_strndup(bytes + at, head.reason_bytes, &bad->reason));
+        out->bad_count++;
+        TDM_TRY(tdm_strndup(bytes + at + head.reason_bytes, head.text_bytes, &bad->text));
+        at += head.reason_bytes + head.text_bytes;
+    }
+    return TDM_OK;
+}
+
 static tdm_status read_pieces(const tdm_cache *cache, const tdm_cache_entry *entry, char *bad,
                               size_t bad_bytes, tdm_extract *out)
 {
@@ -415,7 +436,7 @@ static tdm_status read_pieces(const tdm_cache *cache, const tdm_cache_entry *ent
     uint64_t bytes;
     if (hash_pieces(pieces, count, &bytes) != entry->hash)
         return damaged(cache, "the checksum of a block does not match");
-    return unpack_bad_records(bad, bad_bytes, entry->bad_count, out);
+    return unpack_bad_records(cache, bad, bad_bytes, entry->bad_count, out);
 }
 
 tdm_status tdm_cache_read(const tdm_cache *cache, int64_t block, tdm_extract *out)

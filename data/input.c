@@ -61,6 +61,7 @@ static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_inp
                            const char *head, size_t bytes)
 {
     size_t mark = tdm_byte_order_mark(head, bytes);
+    file->mark_bytes = (int64_t)mark;
     const char *line = head + mark;
     const char *end = memchr(line, '\n', bytes - mark);
     size_t length = end == NULL ? bytes - mark : (size_t)(end - line);

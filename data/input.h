@@ -18,6 +18,7 @@ typedef struct tdm_input_file {
     int64_t bytes;       /* stored; 0 for standard input */
     int64_t modified_ns; /* with path and bytes, its identity */
     bool seekable;
+    int64_t mark_bytes; /* of the byte order mark that it begins with: 0 or 3 */
     tdm_file_layout layout;
     int64_t first_block; /* seekable inputs only */
     int64_t block_count;
@@ -32,7 +33,7 @@ typedef struct tdm_input_options {
     int64_t block_bytes;              /* 0: stored bytes / (lanes · 16), within the limits above */
     int lanes;
     int64_t max_record_bytes;
-    bool eager;                /* a stream gives each block as soon as it holds a whole line */
+    bool eager;                /* a stream's blocks are the whole lines that are there to be read */
     const atomic_bool *cancel; /* as tdm_source_open */
 } tdm_input_options;
 
@@ -70,6 +71,9 @@ typedef struct tdm_block_text {
 } tdm_block_text;
 
 void tdm_block_text_deinit(tdm_block_text *text);
+
+/* Makes room for a block whose last record ends soon behind it. */
+TDM_MUST_CHECK tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text);
 
 /* Reads block `block` of a seekable input, from any thread. A file whose length is no longer what
  * it was is an error. */

@@ -140,6 +140,8 @@ static tdm_status cut_block(tdm_input_stream *stream, tdm_block_text *text)
         newline = newline == NULL ? NULL : newline - mark;
     }
     text->cut_bytes = 0;
+    if (newline != NULL && stream->input->eager)
+        newline = memrchr(text->text, '\n', have);
     if (newline != NULL) {
         text->size = (uint32_t)(newline - text->text) + 1;
         return keep(stream, text->text + text->size, have - text->size);

@@ -6,6 +6,7 @@
 #include "data/pipeline_internal.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the order ----------------------------------------------------------------------------------
  */
@@ -95,18 +96,15 @@ static tdm_status take_extract(tdm_pipeline *pipeline, tdm_extract **out)
         *out = pipeline->free_extracts[--pipeline->free_extract_count];
         return TDM_OK;
     }
-    return tdm_alloc(1, sizeof **out, out);
+    TDM_TRY(tdm_grow(&pipeline->free_extracts, &pipeline->free_extract_capacity,
+                     pipeline->extract_count + 1, sizeof *out));
+    TDM_TRY(tdm_alloc(1, sizeof **out, out));
+    pipeline->extract_count++;
+    return TDM_OK;
 }
 
 static void give_extract(tdm_pipeline *pipeline, tdm_extract *extract)
 {
-    tdm_status status = tdm_grow(&pipeline->free_extracts, &pipeline->free_extract_capacity,
-                                 pipeline->free_extract_count + 1, sizeof extract);
-    if (status != TDM_OK) {
-        tdm_extract_deinit(extract);
-        tdm_free(extract);
-        return;
-    }
     pipeline->free_extracts[pipeline->free_extract_count++] = extract;
 }
 
@@ -114,6 +112,8 @@ void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window)
 {
     if (--window->references > 0)
         return;
+    pipeline->lanes[window->lane].windows--;
+    pipeline->lanes[window->lane].moving--;
     for (int i = 0; i < window->window.block_count; i++) {
         if (window->window.blocks[i] != NULL)
             give_extract(pipeline, window->window.blocks[i]);
@@ -150,12 +150,20 @@ static tdm_status cache_block(tdm_pipeline *pipeline, const tdm_extract *extract
 }
 
 /* Others may be inside the writer, so it is closed at the end only. */
-static void give_up_writing(tdm_pipeline *pipeline)
+tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline)
 {
-    if (pipeline->writing)
-        tdm_warn("the cache could not be written, so the next epoch reads the text again: %s",
-                 tdm_error_message());
+    bool warned = pipeline->uncached;
     pipeline->writing = false;
+    pipeline->uncached = true;
+    if (tdm_input_is_stdin(pipeline->input) && pipeline->options.epochs != 1)
+        return tdm_fail(TDM_E_IO,
+                        "the cache could not be written, and standard input, or a pipe, cannot be "
+                        "read again: %s",
+                        tdm_error_message());
+    if (!warned)
+        tdm_warn("the cache could not be written, so that every epoch reads the text: %s",
+                 tdm_error_message());
+    return TDM_OK;
 }
 
 /* When all blocks of the epoch have been added. */
@@ -164,16 +172,28 @@ static tdm_status finish_cache(tdm_pipeline *pipeline)
     if (!pipeline->writing || pipeline->block_count < 0 ||
         pipeline->written < pipeline->block_count)
         return TDM_OK;
-    if (tdm_cache_writer_commit(pipeline->writer, pipeline->block_count) != TDM_OK) {
-        give_up_writing(pipeline);
-        return TDM_OK;
-    }
     pipeline->writing = false;
-    return tdm_cache_open(pipeline->cache_path, &pipeline->featurizer->columns, &pipeline->cache);
+    if (tdm_cache_writer_commit(pipeline->writer, pipeline->block_count) != TDM_OK ||
+        tdm_cache_open(pipeline->cache_path, &pipeline->featurizer->columns, &pipeline->cache) !=
+            TDM_OK)
+        return tdm_pipeline_go_uncached(pipeline);
+    return TDM_OK;
 }
 
 /* ---- loading a block ----------------------------------------------------------------------------
  */
+
+/* A stream has no text to go back to in the middle of an epoch; a new run has, without the cache.
+ */
+static tdm_status refuse_damaged_block(const tdm_pipeline *pipeline)
+{
+    if (tdm_input_is_stdin(pipeline->input))
+        return tdm_fail(TDM_E_FORMAT, "%s; what was read from standard input cannot be read again",
+                        tdm_error_message());
+    unlink(pipeline->cache_path);
+    return tdm_fail(TDM_E_FORMAT, "%s; it was removed: go on with --resume, which reads the text",
+                    tdm_error_message());
+}
 
 static tdm_status fill_extract(tdm_pipeline *pipeline, const tdm_load_job *job,
                                const tdm_cache *cache, tdm_extract *extract)
@@ -181,7 +201,9 @@ static tdm_status fill_extract(tdm_pipeline *pipeline, const tdm_load_job *job,
     tdm_block_text *text = job->text;
     if (cache != NULL) {
         tdm_status status = tdm_cache_read(cache, job->block, extract);
-        if (status != TDM_E_FORMAT || !tdm_input_seekable(pipeline->input))
+        if (status == TDM_E_FORMAT && !tdm_input_seekable(pipeline->input))
+            return refuse_damaged_block(pipeline);
+        if (status != TDM_E_FORMAT)
             return status;
         tdm_warn("%s; the block is read from the text", tdm_error_message());
     }
@@ -235,11 +257,11 @@ static void start_reader(tdm_pipeline *pipeline)
 static tdm_status put_block(tdm_pipeline *pipeline, tdm_load_job *job, tdm_extract *extract)
 {
     tdm_loaded_window *window = job->window;
+    window->window.blocks[job->index] = extract;
     if (cache_block(pipeline, extract) != TDM_OK)
-        give_up_writing(pipeline);
+        TDM_TRY(tdm_pipeline_go_uncached(pipeline));
     pipeline->stats.records += extract->records;
     pipeline->stats.stored_bytes += extract->stored_bytes;
-    window->window.blocks[job->index] = extract;
     window->bytes += extract->stored_bytes;
     TDM_TRY(finish_cache(pipeline));
     return --window->missing == 0 ? open_window(pipeline, window) : TDM_OK;
@@ -459,7 +481,8 @@ static int64_t rows_loaded(const tdm_pipeline *pipeline, int index, int64_t rows
             return loaded;
     }
     *known =
-        lane->load_epoch > lane->epoch || lane->load_window >= windows_of_lane(pipeline, index);
+        lane->load_epoch > lane->epoch ||
+        (lane->load_epoch == lane->epoch && lane->load_window >= windows_of_lane(pipeline, index));
     return loaded < 0 ? 0 : loaded;
 }
 
@@ -472,7 +495,10 @@ tdm_status tdm_lanes_have(tdm_pipeline *pipeline, int64_t rows, bool *have)
         if (known || loaded >= rows)
             continue;
         *have = false;
-        /* Where small windows are not enough for a batch, one more is begun. */
+        /* Where small windows are not enough for a batch, one more is begun; one that is being
+         * moved soon makes room for another anyway. */
+        if (pipeline->lanes[i].moving > 0)
+            continue;
         const tdm_loaded_window *window = pipeline->lanes[i].first;
         while (window != NULL && window->open)
             window = window->next;
@@ -516,7 +542,7 @@ static void leave_window(tdm_pipeline *pipeline, tdm_lane *lane)
     lane->first = window->next;
     if (lane->first == NULL)
         lane->last = &lane->first;
-    lane->windows--;
+    lane->moving++;
     tdm_window_release(pipeline, window);
 }
 
@@ -569,8 +595,11 @@ static tdm_status init_reader(tdm_pipeline *pipeline)
     reader->text_count = tdm_pool_threads(pipeline->options.pool) + 2;
     TDM_TRY(tdm_alloc((size_t)reader->text_count, sizeof *reader->texts, &reader->texts));
     TDM_TRY(tdm_alloc((size_t)reader->text_count, sizeof *reader->free_texts, &reader->free_texts));
-    for (int i = 0; i < reader->text_count; i++)
+    for (int i = 0; i < reader->text_count; i++) {
         reader->free_texts[reader->free_count++] = &reader->texts[i];
+        if (!tdm_input_seekable(pipeline->input))
+            TDM_TRY(tdm_input_reserve_block(pipeline->input, &reader->texts[i]));
+    }
     return TDM_OK;
 }
 
@@ -592,8 +621,10 @@ tdm_status tdm_lanes_init(tdm_pipeline *pipeline)
         lane->load_epoch = lane->epoch;
         lane->load_window = lane->position.window;
     }
-    TDM_TRY(tdm_alloc((size_t)tdm_pool_threads(pipeline->options.pool), sizeof *pipeline->texts,
-                      &pipeline->texts));
+    int threads = tdm_pool_threads(pipeline->options.pool);
+    TDM_TRY(tdm_alloc((size_t)threads, sizeof *pipeline->texts, &pipeline->texts));
+    for (int i = 0; i < threads && tdm_input_seekable(pipeline->input); i++)
+        TDM_TRY(tdm_input_reserve_block(pipeline->input, &pipeline->texts[i]));
     return init_reader(pipeline);
 }
 

@@ -203,6 +203,9 @@ static tdm_status init_slots(tdm_pipeline *pipeline)
         tdm_batch_slot *slot = &pipeline->slots[i];
         slot->pipeline = pipeline;
         slot->delivery.batch.layout = &pipeline->featurizer->batch;
+        /* A batch takes rows of one or two windows of each lane, unless windows are small. */
+        TDM_TRY(tdm_grow(&slot->pieces, &slot->piece_capacity, 2 * (size_t)options->lanes,
+                         sizeof *slot->pieces));
         TDM_TRY(options->backend->type->host_alloc(
             options->backend, pipeline->featurizer->batch.bytes, &slot->delivery.batch.data));
     }
@@ -219,22 +222,37 @@ static bool at_epoch_start(const tdm_position *start, int lanes)
 }
 
 /* Opens the cache that is there, or begins one where the whole of an epoch will be read. */
-static tdm_status init_cache(tdm_pipeline *pipeline)
+static tdm_status open_cache(tdm_pipeline *pipeline)
 {
     const tdm_pipeline_options *options = &pipeline->options;
     const tdm_columns_layout *layout = &pipeline->featurizer->columns;
-    if (options->cache_path == NULL)
-        return TDM_OK;
-    TDM_TRY(tdm_strdup(options->cache_path, &pipeline->cache_path));
     /* What another run read from standard input says nothing of what this one will read. */
     if (tdm_input_is_stdin(pipeline->input) && options->start == NULL)
-        unlink(options->cache_path);
+        unlink(pipeline->cache_path);
     TDM_TRY(tdm_cache_open(pipeline->cache_path, layout, &pipeline->cache));
     if (pipeline->cache != NULL || !options->write_cache ||
         !at_epoch_start(options->start, options->lanes))
         return TDM_OK;
     TDM_TRY(tdm_cache_writer_create(pipeline->cache_path, layout, &pipeline->writer));
     pipeline->writing = true;
+    return TDM_OK;
+}
+
+static tdm_status init_cache(tdm_pipeline *pipeline)
+{
+    const tdm_pipeline_options *options = &pipeline->options;
+    if (options->cache_path != NULL) {
+        TDM_TRY(tdm_strdup(options->cache_path, &pipeline->cache_path));
+        if (open_cache(pipeline) != TDM_OK)
+            TDM_TRY(tdm_pipeline_go_uncached(pipeline));
+    }
+    int64_t first = options->start == NULL ? 0 : options->start->epoch;
+    bool again = options->epochs < 0 || options->epochs - first > 1;
+    TDM_FAIL_IF(tdm_input_is_stdin(pipeline->input) && again && pipeline->cache == NULL &&
+                    !pipeline->writing,
+                TDM_E_CONFIG,
+                "standard input, or a pipe, can be read only once: set train.epochs=1 or "
+                "data.cache=on");
     return TDM_OK;
 }
 

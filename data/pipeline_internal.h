@@ -27,7 +27,8 @@ typedef struct tdm_loaded_window {
 typedef struct tdm_lane {
     tdm_loaded_window *first;
     tdm_loaded_window **last;
-    int windows;     /* in the list */
+    int windows;     /* in the list, and those whose rows are being moved */
+    int moving;      /* of these, the latter */
     bool wants_more; /* those are not enough for a batch */
     /* Where the lane is: the epoch that it gives rows of, and the position in it. */
     int64_t epoch;
@@ -116,13 +117,14 @@ struct tdm_pipeline {
     tdm_block_text *texts; /* [threads], of jobs that read their block themselves */
     tdm_load_job *free_jobs;
     tdm_loaded_window *free_windows;
-    tdm_extract **free_extracts;
-    size_t free_extract_count, free_extract_capacity;
+    tdm_extract **free_extracts; /* with room for all that there are */
+    size_t free_extract_count, free_extract_capacity, extract_count;
 
     tdm_cache *cache;
     tdm_cache_writer *writer;
     bool writing;    /* the first epoch of this run goes into the cache */
     int64_t written; /* blocks */
+    bool uncached;   /* it could not be opened or written */
     char *cache_path;
 
     tdm_batch_slot *slots;
@@ -153,6 +155,10 @@ TDM_MUST_CHECK tdm_status tdm_lane_take(tdm_pipeline *pipeline, int lane, int64_
 
 /* All lanes go over to the next epoch. */
 void tdm_lanes_next_epoch(tdm_pipeline *pipeline);
+
+/* The cache could not be opened or written, as the error record says: warns, and the text is read
+ * again in later epochs. An error where that cannot be. */
+TDM_MUST_CHECK tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline);
 
 void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window);
 

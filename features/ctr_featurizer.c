@@ -312,10 +312,12 @@ static tdm_status open_window(const tdm_featurizer *featurizer, uint64_t seed, b
 {
     (void)featurizer;
     window->rows = 0;
-    for (int b = 0; b < window->block_count; b++)
+    size_t capacity = 0;
+    for (int b = 0; b < window->block_count; b++) {
         window->rows += window->blocks[b]->rows;
-    TDM_TRY(tdm_grow(&window->order, &window->order_capacity, (size_t)window->rows,
-                     sizeof *window->order));
+        capacity += window->blocks[b]->capacity;
+    }
+    TDM_TRY(tdm_grow(&window->order, &window->order_capacity, capacity, sizeof *window->order));
     int64_t row = 0;
     for (int b = 0; b < window->block_count; b++) {
         for (int64_t r = 0; r < window->blocks[b]->rows; r++)
