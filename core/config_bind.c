@@ -30,7 +30,9 @@ static void missing_place(const binding_scope *scope, const char *below,
         return;
     }
     char longer[TDM_CONFIG_PLACE_BYTES];
-    snprintf(longer, sizeof longer, "%s.%s", scope->name, below);
+    size_t length = strlen(scope->name); /* of a schema's key: short */
+    snprintf(longer, sizeof longer, "%s.%.*s", scope->name, (int)(sizeof longer - length - 2),
+             below);
     missing_place(scope->outer, longer, place);
 }
 

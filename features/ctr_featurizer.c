@@ -64,12 +64,18 @@ static void hash_values(const tdm_field *field, const field_plan *plan, const re
     }
 }
 
+/* Kept out of line: XXH3's code for long texts makes no sense to the compiler on a short buffer. */
+__attribute__((noinline)) static uint32_t text_id(const tdm_field *field, const field_plan *plan,
+                                                  const char *text, size_t bytes)
+{
+    return tdm_hash_row(tdm_value_hash(text, bytes, plan->salt), (uint64_t)field->buckets);
+}
+
 static uint32_t bin_id(const tdm_field *field, const field_plan *plan, int64_t bin)
 {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%lld", (long long)bin);
-    return tdm_hash_row(tdm_value_hash(digits, (size_t)length, plan->salt),
-                        (uint64_t)field->buckets);
+    return text_id(field, plan, digits, (size_t)length);
 }
 
 /* The id of an integer bin; 0 and a reason where it is out of range. */
