@@ -183,14 +183,6 @@ static void assert_same_run(const training_case *test, const char *folder)
 static const tdm_train_control from_start = {.resume = false};
 static const tdm_train_control go_on = {.resume = true};
 
-/* In memory where that can be: nothing here loses power, and syncs would take most of the time. */
-static void make_folder(char folder[256])
-{
-    strcpy(folder, "/dev/shm/tandem-test-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        strcpy(folder, tdm_test_folder());
-}
-
 static void compress_data(training_case *test)
 {
     char *text = tdm_test_read(test->data);
@@ -206,7 +198,7 @@ static training_case begin_case(const training_case *kind)
 {
     training_case test = *kind;
     tdm_train_result result;
-    make_folder(test.folder);
+    tdm_test_fast_folder(test.folder);
     strcpy(test.data, tdm_test_path(test.folder, "clicks.csv"));
     tdm_test_write_clicks(test.data, 3000, 1);
     tdm_test_append(test.data, "7,a1,b1,c1,0.5\nshort\n1,a1,b1,c1,nan\n");
