@@ -292,13 +292,14 @@ END_TEST
 
 /* ---- killing --------------------------------------------------------------------------------- */
 
-static int calls_left;
+/* Workers write too: the cache's file. */
+static atomic_int calls_left;
 
 static int die_at_call(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    if (--calls_left == 0)
+    if (atomic_fetch_sub(&calls_left, 1) == 1)
         _exit(42);
     return 0;
 }
@@ -307,7 +308,7 @@ static int count_calls(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    calls_left++;
+    atomic_fetch_add(&calls_left, 1);
     return 0;
 }
 
@@ -422,7 +423,7 @@ static int fail_from_call(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    return --calls_left <= 0 ? ENOSPC : 0;
+    return atomic_fetch_sub(&calls_left, 1) <= 1 ? ENOSPC : 0;
 }
 
 /* From the n-th call on nothing can be written; then the disk has room again. */
