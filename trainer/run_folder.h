@@ -2,7 +2,7 @@
  *
  *   recipe.yaml       the resolved recipe; a folder that has it holds a run
  *   features.json     the feature spec and the shape of the records
- *   metrics.jsonl     a line an event, see docs/FORMATS.md
+ *   metrics.jsonl     a line an event, see below
  *   quarantine.txt    bad records, where the recipe keeps them
  *   checkpoints/      see checkpoint.h
  *   lock              held by the process that trains */
@@ -38,6 +38,20 @@ const char *tdm_run_folder_path(const tdm_run_folder *folder);
 const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
 
 /* ---- metrics.jsonl --------------------------------------------------------------------------- */
+
+/* Each line is a JSON object with "event", "step", "epoch" (completed ones) and "rows" (trained on
+ * so far). Where it tells metrics, their keys are those of tdm_metrics_result, its rows
+ * "scored_rows".
+ *
+ *   "train"  progressive metrics since the line before, "learning_rate" and "gradient_norm" of the
+ *            last step, "rows_per_second"
+ *   "eval"   metrics of data.eval, "bad_records" in it, "best": the best so far
+ *   "epoch"  an epoch ended
+ *   "end"    the training ended; progressive metrics over all of it
+ *
+ * What is not defined is null. "seconds" (since the training began) and "rows_per_second" are
+ * times; all else is a function of recipe and data, so that a training that was killed and resumed
+ * leaves the same lines. */
 
 /* Appends a line; `line` has no newline. It reaches the disk with the next sync. */
 TDM_MUST_CHECK tdm_status tdm_run_folder_log(tdm_run_folder *folder, const char *line);

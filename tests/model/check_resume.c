@@ -183,14 +183,6 @@ static void assert_same_run(const training_case *test, const char *folder)
 static const tdm_train_control from_start = {.resume = false};
 static const tdm_train_control go_on = {.resume = true};
 
-/* In memory where that can be: nothing here loses power, and syncs would take most of the time. */
-static void make_folder(char folder[256])
-{
-    strcpy(folder, "/dev/shm/tandem-test-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        strcpy(folder, tdm_test_folder());
-}
-
 static void compress_data(training_case *test)
 {
     char *text = tdm_test_read(test->data);
@@ -206,7 +198,7 @@ static training_case begin_case(const training_case *kind)
 {
     training_case test = *kind;
     tdm_train_result result;
-    make_folder(test.folder);
+    tdm_test_fast_folder(test.folder);
     strcpy(test.data, tdm_test_path(test.folder, "clicks.csv"));
     tdm_test_write_clicks(test.data, 3000, 1);
     tdm_test_append(test.data, "7,a1,b1,c1,0.5\nshort\n1,a1,b1,c1,nan\n");
@@ -300,13 +292,14 @@ END_TEST
 
 /* ---- killing --------------------------------------------------------------------------------- */
 
-static int calls_left;
+/* Workers write too: the cache's file. */
+static atomic_int calls_left;
 
 static int die_at_call(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    if (--calls_left == 0)
+    if (atomic_fetch_sub(&calls_left, 1) == 1)
         _exit(42);
     return 0;
 }
@@ -315,7 +308,7 @@ static int count_calls(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    calls_left++;
+    atomic_fetch_add(&calls_left, 1);
     return 0;
 }
 
@@ -430,7 +423,7 @@ static int fail_from_call(const char *call, const char *path)
 {
     (void)call;
     (void)path;
-    return --calls_left <= 0 ? ENOSPC : 0;
+    return atomic_fetch_sub(&calls_left, 1) <= 1 ? ENOSPC : 0;
 }
 
 /* From the n-th call on nothing can be written; then the disk has room again. */

@@ -15,6 +15,12 @@
 #include <string.h>
 #include <utime.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OOM_STRIDE 17
+#else
+#define OOM_STRIDE 1
+#endif
+
 #define LOGISTIC "{type: logistic_regression}"
 #define DEEPFM   "{type: deepfm, mlp: {units: [16, 8], dropout: 0.1}}"
 #define DCN      "{type: dcn_v2, crosses: 2, mlp: {units: [16]}}"
@@ -26,7 +32,7 @@ static const tdm_train_control go_on = {.resume = true};
 
 static void begin(int rows)
 {
-    strcpy(folder, tdm_test_folder());
+    tdm_test_fast_folder(folder);
     snprintf(data, sizeof data, "%s/clicks.csv", folder);
     snprintf(eval_data, sizeof eval_data, "%s/later.csv", folder);
     snprintf(run, sizeof run, "%s/run", folder);
@@ -644,6 +650,41 @@ START_TEST(test_steps_allocate_nothing)
 }
 END_TEST
 
+static tdm_status train_failing_at(int64_t n)
+{
+    const char *overrides[] = {"train.threads=1", "data.eval={hold_out: 20%}", "train.epochs=2",
+                               "checkpoint.every_steps=3"};
+    tdm_recipe *recipe = tdm_test_recipe(folder, data, DEEPFM, overrides, 4);
+    int64_t live = tdm_memory_stats_get().live_bytes;
+    tdm_memory_fail_at(n, false);
+    tdm_status status = tdm_train(recipe, &from_start, NULL);
+    tdm_memory_fail_at(0, false);
+    ck_assert_int_eq(tdm_memory_stats_get().live_bytes, live);
+    tdm_recipe_free(recipe);
+    ck_assert_ok(tdm_folder_remove(run));
+    return status;
+}
+
+/* Every allocation of a training fails once: it ends with that error, or does without what it was
+ * for, and nothing is lost. */
+START_TEST(test_out_of_memory_at_every_allocation)
+{
+    begin(400);
+    int64_t before = tdm_memory_stats_get().allocations;
+    ck_assert_ok(train_failing_at(0));
+    int64_t count = tdm_memory_stats_get().allocations - before;
+    int64_t failures = 0;
+    for (int64_t n = 1; n <= count; n += OOM_STRIDE) {
+        tdm_status status = train_failing_at(n);
+        ck_assert_msg(status == TDM_OK || status == TDM_E_NOMEM, "allocation %lld: status %d (%s)",
+                      (long long)n, (int)status, tdm_error_message());
+        failures += status == TDM_E_NOMEM;
+    }
+    ck_assert_int_gt(failures, count / OOM_STRIDE / 2);
+    end();
+}
+END_TEST
+
 START_TEST(test_dry_run)
 {
     tdm_train_plan plan;
@@ -681,4 +722,4 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_newer_run_folder, test_newer_state, test_exploding_training_is_reported,
                test_report_names_step_rows_and_tensor, test_evaluation_of_a_run,
                test_no_best_without_evaluations, test_best_by_logloss, test_init_from,
-               test_steps_allocate_nothing, test_dry_run)
+               test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)

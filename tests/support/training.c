@@ -9,7 +9,15 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+void tdm_test_fast_folder(char folder[256])
+{
+    strcpy(folder, "/dev/shm/tandem-test-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        strcpy(folder, tdm_test_folder());
+}
 
 void tdm_test_write_clicks(const char *path, int rows, uint64_t seed)
 {

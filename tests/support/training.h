@@ -4,6 +4,10 @@
 
 #include "trainer/trainer.h"
 
+/* A new empty folder, in memory where that can be: nothing in these tests loses power, and syncs
+ * would take most of their time. */
+void tdm_test_fast_folder(char folder[256]);
+
 /* Writes `rows` records "label,a,b,c,x" with a header: categorical a, b, c and a number x, from
  * which the label follows with noise. */
 void tdm_test_write_clicks(const char *path, int rows, uint64_t seed);
