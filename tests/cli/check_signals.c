@@ -27,7 +27,7 @@ START_TEST(a_stopped_training_is_saved_and_goes_on)
                                 "  signal INT $pause train r.yaml log.tsv --resume\ndone\n"
                                 "signal TERM 1 train r.yaml log.tsv --resume",
                                 folder);
-    ck_assert_ran(ran, 0, NULL, "the same command with --resume goes on");
+    ck_assert_ran(ran, 0, NULL, "which is saved: --resume goes on");
     ck_assert_msg(strcmp(ran.out, "130\n130\n130\n130\n143\n") == 0, "%s%s", ran.out, ran.err);
     tdm_ran_free(&ran);
     ran = tdm_run_shell("cd %s && tandem inspect run", folder);
