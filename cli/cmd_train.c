@@ -142,11 +142,7 @@ static tdm_status train(const tdm_command *command, tdm_recipe *recipe)
                       recipe->model_type->name, recipe->output.dir);
     tdm_status status = tdm_train(recipe, &control, &result);
     tdm_progress_end(&progress);
-    if (status == TDM_E_CANCELLED)
-        tdm_console_print("stopped at step %lld: the same command with --resume goes on",
-                          (long long)result.step);
-    if (status != TDM_OK)
-        return status;
+    TDM_TRY(status);
     return print_result(recipe, &result, values->json);
 }
 

@@ -2,9 +2,11 @@
 #include "cli/console.h"
 #include "cli/verbs.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     EXIT_DONE = 0,
@@ -16,22 +18,37 @@ enum {
 };
 
 static atomic_bool cancel;
-static volatile sig_atomic_t received;
+static atomic_int received;
 
-/* The first signal asks the verb to stop; the second one ends the process. */
-static void request_stop(int number)
+/* Waits for signals on a thread of its own: a handler must never interrupt a thread that computes,
+ * since oneDNN's kernels keep data below the stack pointer, where the handler's frame would lie.
+ * The first signal asks the verb to stop, the second one ends the process. */
+static void *wait_for_signals(void *context)
 {
-    received = number;
+    const sigset_t *signals = context;
+    int number = 0;
+    if (sigwait(signals, &number) != 0)
+        return NULL;
+    atomic_store(&received, number);
     atomic_store(&cancel, true);
-    signal(number, SIG_DFL);
+    if (sigwait(signals, &number) == 0)
+        _exit(EXIT_SIGNAL + number);
+    return NULL;
 }
 
-static void install_signal_handlers(void)
+/* Threads that start later have the signals blocked, too. */
+static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = request_stop};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    static sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_t thread;
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    if (pthread_create(&thread, NULL, wait_for_signals, &signals) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 }
 
 static int exit_code(tdm_status status)
@@ -50,7 +67,7 @@ static int exit_code(tdm_status status)
     case TDM_E_UNSUPPORTED:
         return EXIT_DEVICE;
     case TDM_E_CANCELLED:
-        return received != 0 ? EXIT_SIGNAL + received : EXIT_FAILED;
+        return atomic_load(&received) != 0 ? EXIT_SIGNAL + atomic_load(&received) : EXIT_FAILED;
     case TDM_E_NOMEM:
     case TDM_E_IO:
     case TDM_E_VERSION:
@@ -112,7 +129,7 @@ static tdm_status run(int count, const char *const *words, const tdm_verb **verb
 int main(int argc, char **argv)
 {
     tdm_console_init();
-    install_signal_handlers();
+    catch_signals();
     const tdm_verb *verb = NULL;
     tdm_status status = run(argc - 1, (const char *const *)argv + 1, &verb);
     tdm_console_status("");

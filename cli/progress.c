@@ -135,13 +135,16 @@ static const char *balance(const tdm_train_status *status)
     return text;
 }
 
-static void step_line(char line[LINE_BYTES], const tdm_train_status *status)
+/* Short enough for a terminal of 80 columns; elsewhere with step and rows. */
+static void step_line(char line[LINE_BYTES], const tdm_train_status *status, bool is_short)
 {
     size_t length = append_epoch(line, LINE_BYTES, status);
+    if (!is_short)
+        length += (size_t)snprintf(line + length, LINE_BYTES - length, "step %lld  %s rows  ",
+                                   (long long)status->step, tdm_count_text((double)status->rows));
     const tdm_metrics_result *window = &status->window;
     snprintf(line + length, LINE_BYTES - length,
-             "%3.0f%%  step %lld  %s rows  %s rows/s  loss %.4f  AUC %.4f  %s left  %s",
-             100 * status->progress, (long long)status->step, tdm_count_text((double)status->rows),
+             "%3.0f%%  %s rows/s  loss %.4f  AUC %.4f  %s left  %s", 100 * status->progress,
              tdm_count_text(status->rows_per_second), window->logloss, window->auc,
              tdm_duration_text(status->seconds_left), balance(status));
 }
@@ -163,7 +166,7 @@ void tdm_progress_train(void *context, const tdm_train_status *status)
     switch (status->event) {
     case TDM_EVENT_STEP:
         if (is_due(progress)) {
-            step_line(line, status);
+            step_line(line, status, tdm_console_is_terminal());
             show(line);
         }
         return;
@@ -181,7 +184,7 @@ void tdm_progress_train(void *context, const tdm_train_status *status)
         tdm_console_print("step %lld: checkpoint saved", (long long)status->step);
         return;
     case TDM_EVENT_EPOCH:
-        step_line(line, status);
+        step_line(line, status, false);
         tdm_console_print("%s", line);
         return;
     case TDM_EVENT_LOG:

@@ -1,0 +1,69 @@
+/* What SIGINT and SIGTERM do. */
+#include "tests/support/check_main.h"
+#include "tests/support/run_program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A training that would go on for hours; its products are large enough that a signal meets one. */
+#define PREPARE                                                                                    \
+    "printf 'model: {type: deepfm, mlp: {units: [400, 400]}}\\nfeatures:\\n"                       \
+    "  defaults: {buckets: 1000, embedding_dim: 16}\\n  fields:\\n"                                \
+    "    - {column: I1..I13, transform: ln_squared}\\n    - {column: C1..C26}\\n"                  \
+    "train: {batch_size: 512, epochs: 60000}\\ndata: {cache: off}\\n"                              \
+    "checkpoint: {keep_last: 1}\\noutput: {dir: run}\\n' > r.yaml\n"                               \
+    "tandem synth ctr --rows 20000 -o log.tsv > /dev/null\n"
+
+/* "signal NAME SECONDS command…": runs the program in the background, sends the signal, prints its
+ * exit code. */
+#define SIGNAL                                                                                     \
+    "signal() { name=$1; pause=$2; shift 2; " TDM_TANDEM " \"$@\" & child=$!; sleep $pause;"       \
+    " kill -s $name $child; wait $child; echo $?; }\n"
+
+START_TEST(a_stopped_training_is_saved_and_goes_on)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE SIGNAL "for pause in 1 1.3 1.1 1.2; do\n"
+                                "  signal INT $pause train r.yaml log.tsv --resume\ndone\n"
+                                "signal TERM 1 train r.yaml log.tsv --resume",
+                                folder);
+    ck_assert_ran(ran, 0, NULL, "which is saved: --resume goes on");
+    ck_assert_msg(strcmp(ran.out, "130\n130\n130\n130\n143\n") == 0, "%s%s", ran.out, ran.err);
+    tdm_ran_free(&ran);
+    ran = tdm_run_shell("cd %s && tandem inspect run", folder);
+    ck_assert_ran(ran, 0, " good", NULL);
+    ck_assert_ptr_null(strstr(ran.out, "damaged"));
+    tdm_ran_free(&ran);
+    ran = tdm_run_shell("rm -rf %s", folder);
+    tdm_ran_free(&ran);
+}
+END_TEST
+
+START_TEST(a_log_that_is_stopped_is_not_there)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = tdm_run_shell(
+        "cd %s\n" SIGNAL "signal TERM 0.5 synth ctr --rows 1000000000 -o log.tsv\nls", folder);
+    ck_assert_ran(ran, 0, NULL, "stopped");
+    ck_assert_str_eq(ran.out, "143\n");
+    tdm_ran_free(&ran);
+}
+END_TEST
+
+/* A reader that waits for input stops too. */
+START_TEST(a_program_that_waits_for_input_is_stopped)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE "mkfifo pipe\nsleep 60 > pipe & writer=$!\n"
+                                "tandem_check() { " TDM_TANDEM " check r.yaml - < pipe & }\n"
+                                "tandem_check; child=$!; sleep 1; kill -INT $child; wait $child;"
+                                " echo $?; kill $writer",
+                                folder);
+    ck_assert_ran(ran, 0, NULL, NULL);
+    ck_assert_str_eq(ran.out, "130\n");
+    tdm_ran_free(&ran);
+}
+END_TEST
+
+TDM_CHECK_MAIN(a_stopped_training_is_saved_and_goes_on, a_log_that_is_stopped_is_not_there,
+               a_program_that_waits_for_input_is_stopped)
