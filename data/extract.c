@@ -124,16 +124,13 @@ static tdm_status add_bad(extraction *run, int64_t line, int64_t record, tdm_spa
     return status;
 }
 
-/* From the format: the records of this chunk come in order, good ones counted in parse.count. */
+/* From the format, in any order; number_records tells which record it is. */
 static void reject_line(void *context, uint32_t line, tdm_span span, int32_t column,
                         const char *reason)
 {
     extraction *run = context;
-    if (run->status != TDM_OK)
-        return;
-    int64_t number =
-        run->out->records + run->parse.count + (int64_t)(run->out->bad_count - run->chunk_bad);
-    run->status = add_bad(run, line, number, span, column, reason);
+    if (run->status == TDM_OK)
+        run->status = add_bad(run, line, -1, span, column, reason);
 }
 
 /* From the featurizer: only the first refusal of a record counts. */
@@ -148,20 +145,30 @@ static void reject_record(void *context, int64_t record, int32_t column, const c
                           scratch->record_spans[record], column, reason);
 }
 
-/* Numbers the chunk's good records, with the format's bad ones in between. */
+static int by_line(const void *a, const void *b)
+{
+    int64_t left = ((const tdm_bad_record *)a)->line;
+    int64_t right = ((const tdm_bad_record *)b)->line;
+    return (left > right) - (left < right);
+}
+
+/* Numbers the chunk's good records and those that the format refused, by their lines. */
 static void number_records(extraction *run)
 {
     parse_scratch *scratch = run->scratch;
-    const tdm_extract *out = run->out;
-    uint32_t number = (uint32_t)out->records;
-    size_t bad = run->chunk_bad;
+    size_t bad_count = run->out->bad_count - run->chunk_bad;
+    tdm_bad_record *bad = bad_count == 0 ? NULL : run->out->bad + run->chunk_bad;
+    int64_t number = run->out->records;
+    size_t refused = 0;
+    if (bad_count > 1)
+        qsort(bad, bad_count, sizeof *bad, by_line);
     for (int64_t i = 0; i < run->parse.count; i++) {
-        while (bad < out->bad_count && out->bad[bad].line < scratch->record_lines[i]) {
-            bad++;
-            number++;
-        }
-        scratch->record_numbers[i] = number++;
+        while (refused < bad_count && bad[refused].line < scratch->record_lines[i])
+            bad[refused++].record = number++;
+        scratch->record_numbers[i] = (uint32_t)number++;
     }
+    while (refused < bad_count)
+        bad[refused++].record = number++;
 }
 
 static bool is_selected(const tdm_extractor *extractor, const char *text, tdm_span span)
@@ -282,13 +289,6 @@ static tdm_status extract_chunk(extraction *run)
     return TDM_OK;
 }
 
-static int by_record(const void *a, const void *b)
-{
-    int64_t left = ((const tdm_bad_record *)a)->record;
-    int64_t right = ((const tdm_bad_record *)b)->record;
-    return (left > right) - (left < right);
-}
-
 static void skip_header(extraction *run)
 {
     const tdm_block_text *text = run->text;
@@ -348,7 +348,7 @@ tdm_status tdm_extract_block(tdm_extractor *extractor, const tdm_block_text *tex
     TDM_TRY(reject_cut_record(&run));
     out->lines = run.parse.line;
     if (out->bad_count > 1)
-        qsort(out->bad, out->bad_count, sizeof *out->bad, by_record);
+        qsort(out->bad, out->bad_count, sizeof *out->bad, by_line);
     if (tdm_input_seekable(extractor->input))
         tdm_input_note_lines(extractor->input, text->block, out->lines);
     return TDM_OK;

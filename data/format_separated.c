@@ -7,6 +7,14 @@
 
 static tdm_status copy_names(const tdm_strings *names, tdm_record_format *format)
 {
+    TDM_FAIL_IF(names->count > TDM_MAX_RECORD_COLUMNS, TDM_E_CONFIG,
+                "data.columns: %lld columns, more than %d", (long long)names->count,
+                TDM_MAX_RECORD_COLUMNS);
+    for (int64_t i = 0; i < names->count; i++) {
+        for (int64_t j = 0; j < i; j++)
+            TDM_FAIL_IF(strcmp(names->items[i], names->items[j]) == 0, TDM_E_CONFIG,
+                        "data.columns: names %s twice", names->items[i]);
+    }
     TDM_TRY(tdm_alloc((size_t)names->count, sizeof *format->columns, &format->columns));
     format->column_count = (int32_t)names->count;
     for (int64_t i = 0; i < names->count; i++)
@@ -19,7 +27,7 @@ static tdm_status names_from_header(const char *file, const char *line, size_t b
 {
     tdm_span *cells;
     int32_t count;
-    TDM_TRY(tdm_split_line(line, bytes, format->separator, &cells, &count));
+    TDM_TRY(tdm_split_header(file, line, bytes, format->separator, &cells, &count));
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc((size_t)count, sizeof *format->columns, &format->columns), out);
     format->column_count = count;
@@ -59,7 +67,7 @@ static tdm_status layout_from_header(const tdm_record_format *format, const char
 {
     tdm_span *cells;
     int32_t count;
-    TDM_TRY(tdm_split_line(line, bytes, format->separator, &cells, &count));
+    TDM_TRY(tdm_split_header(name, line, bytes, format->separator, &cells, &count));
     tdm_status status = tdm_alloc((size_t)count, sizeof *out->canonical, &out->canonical);
     if (status != TDM_OK)
         goto out;
@@ -74,6 +82,13 @@ static tdm_status layout_from_header(const tdm_record_format *format, const char
             if (strlen(format->columns[j]) == length &&
                 memcmp(format->columns[j], line + cells[i].begin, length) == 0)
                 out->canonical[i] = j;
+        }
+        for (int32_t k = 0; k < i && out->canonical[i] >= 0; k++) {
+            if (out->canonical[k] == out->canonical[i]) {
+                status = tdm_fail(TDM_E_DATA, "%s:1: the header names %s twice", name,
+                                  format->columns[out->canonical[i]]);
+                goto out;
+            }
         }
         known += out->canonical[i] >= 0;
         out->identity = out->identity && out->canonical[i] == i;

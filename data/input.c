@@ -69,12 +69,19 @@ static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_inp
         length--;
     if (bytes == 0)
         return tdm_file_layout_identity(1, 0, &file->layout);
+    size_t longest = (size_t)input->max_record_bytes;
+    if (longest >= FIRST_LINE_BYTES)
+        longest = FIRST_LINE_BYTES - 1;
     if (input->format == NULL) {
         TDM_TRY(
             tdm_record_format_create(options->format, file->path, line, length, &input->format));
         input->owns_format = true;
     }
-    return input->format->type->open_file(input->format, file->path, line, length, &file->layout);
+    TDM_TRY(
+        input->format->type->open_file(input->format, file->path, line, length, &file->layout));
+    TDM_FAIL_IF(file->layout.header && length > longest, TDM_E_DATA,
+                "%s:1: the header is longer than %zu bytes", file->path, longest);
+    return TDM_OK;
 }
 
 /* Opens a file once: its kind, identity and first line. */

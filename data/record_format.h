@@ -30,6 +30,8 @@ typedef struct tdm_record_format {
     char **columns; /* canonical names */
 } tdm_record_format;
 
+#define TDM_MAX_RECORD_COLUMNS 16384
+
 /* How one file's columns lie. */
 typedef struct tdm_file_layout {
     int32_t physical_count; /* cells in each of its records */
@@ -111,9 +113,10 @@ void tdm_file_layout_deinit(tdm_file_layout *layout);
 
 void tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse);
 
-/* Splits a line at the separator; *cells is freed with tdm_free(). */
-TDM_MUST_CHECK tdm_status tdm_split_line(const char *line, size_t bytes, char separator,
-                                         tdm_span **cells, int32_t *count);
+/* Splits the first line of file `name`, which holds the names of columns, at the separator; *cells
+ * is freed with tdm_free(). TDM_E_DATA for text that is not UTF-8 without NUL, and for too many. */
+TDM_MUST_CHECK tdm_status tdm_split_header(const char *name, const char *line, size_t bytes,
+                                           char separator, tdm_span **cells, int32_t *count);
 
 /* The layout whose `physical_count` columns are the canonical ones from `first` on. */
 TDM_MUST_CHECK tdm_status tdm_file_layout_identity(int32_t physical_count, int32_t first,

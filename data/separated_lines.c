@@ -131,8 +131,11 @@ static void take_unended_line(const tdm_record_format *format, tdm_parse *parse,
                        .separators = scan->positions,
                        .count = scan->count + 1,
                        .plain = scan->plain};
-    if (scan->end < parse->size)
+    if (scan->end < parse->size) {
         line.plain = false;
+        for (uint32_t i = scan->end; i < line.end; i++)
+            line.count += parse->text[i] == format->separator;
+    }
     take_line(format, parse, &line);
     parse->cursor = line.end < parse->size ? line.end + 1 : parse->size;
 }
@@ -167,14 +170,18 @@ void tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse
     }
 }
 
-tdm_status tdm_split_line(const char *line, size_t bytes, char separator, tdm_span **cells,
-                          int32_t *count)
+tdm_status tdm_split_header(const char *name, const char *line, size_t bytes, char separator,
+                            tdm_span **cells, int32_t *count)
 {
-    if (bytes > 0 && line[bytes - 1] == '\r')
-        bytes--;
+    *cells = NULL;
+    TDM_FAIL_IF(memchr(line, 0, bytes) != NULL || !tdm_utf8_valid(line, bytes), TDM_E_DATA,
+                "%s:1: the header is not text in UTF-8", name);
     int32_t cell_count = 1;
     for (size_t i = 0; i < bytes; i++)
         cell_count += line[i] == separator;
+    TDM_FAIL_IF(cell_count > TDM_MAX_RECORD_COLUMNS, TDM_E_DATA,
+                "%s:1: the header names %d columns, more than %d", name, cell_count,
+                TDM_MAX_RECORD_COLUMNS);
     TDM_TRY(tdm_alloc((size_t)cell_count, sizeof **cells, cells));
     *count = cell_count;
     uint32_t begin = 0;

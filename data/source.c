@@ -76,6 +76,13 @@ static tdm_status fill_input(tdm_source *source)
     return TDM_OK;
 }
 
+/* A frame, or one to be skipped, which pzstd puts before every frame (RFC 8878). */
+static bool is_zstd_frame(const unsigned char *bytes)
+{
+    return memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0 ||
+           ((bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0);
+}
+
 /* Looks at the first bytes: at least four of them, unless the file is shorter. */
 static tdm_status detect(tdm_source *source)
 {
@@ -89,7 +96,7 @@ static tdm_status detect(tdm_source *source)
     const unsigned char *bytes = source->input;
     if (source->end >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
         source->compression = TDM_COMPRESSION_GZIP;
-    else if (source->end >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0)
+    else if (source->end >= 4 && is_zstd_frame(bytes))
         source->compression = TDM_COMPRESSION_ZSTD;
     size_t length = strlen(source->path);
     bool named_gzip = length > 3 && strcmp(source->path + length - 3, ".gz") == 0;

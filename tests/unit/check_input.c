@@ -340,7 +340,7 @@ START_TEST(test_globs_are_sorted)
     tdm_input *input = open_one(pattern, 0);
     ck_assert_int_eq(tdm_input_file_count(input), 3);
     for (int32_t i = 0; i < 3; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "/b-%d.tsv", i + 1);
         ck_assert_ptr_nonnull(strstr(tdm_input_file_get(input, i)->path, name));
     }
