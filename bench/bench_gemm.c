@@ -94,18 +94,27 @@ static void run_product(tdm_backend *backend, const product_shape *product, int 
     tdm_free(args.c.data);
 }
 
-int main(void)
+static void run_products(int threads)
+{
+    tdm_pool *pool;
+    tdm_backend *backend;
+    need(tdm_pool_create(threads, &pool));
+    need(tdm_cpu_create(pool, &backend));
+    for (size_t i = 0; i < PRODUCTS; i++)
+        run_product(backend, &products[i], threads);
+    tdm_backend_destroy(backend);
+    tdm_pool_destroy(pool);
+}
+
+/* bench_gemm [THREADS]: on that many, else on one and on two. */
+int main(int argc, char **argv)
 {
     printf("%-28s %7s %9s %9s %8s\n", "GFLOP/s", "threads", "tandem", "oneDNN", "ratio");
-    for (int threads = 1; threads <= 2; threads++) {
-        tdm_pool *pool;
-        tdm_backend *backend;
-        need(tdm_pool_create(threads, &pool));
-        need(tdm_cpu_create(pool, &backend));
-        for (size_t i = 0; i < PRODUCTS; i++)
-            run_product(backend, &products[i], threads);
-        tdm_backend_destroy(backend);
-        tdm_pool_destroy(pool);
+    if (argc > 1) {
+        run_products((int)strtol(argv[1], NULL, 10));
+        return 0;
     }
+    run_products(1);
+    run_products(2);
     return 0;
 }

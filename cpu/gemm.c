@@ -13,12 +13,12 @@
 
 /* Sizes near which tiles are cut, and what they are whole multiples of: oneDNN computes 8 rows by
  * 48 columns at a time. */
-#define BATCH_TILE_ROWS     128
-#define BATCH_TILE_COLUMNS  768
-#define OUTPUT_TILE_ROWS    64 /* of a weight gradient, which reads the whole batch for each tile */
-#define OUTPUT_TILE_COLUMNS 256
-#define ROW_UNIT            8
-#define COLUMN_UNIT         48
+#define BATCH_TILE_ROWS  128
+#define OUTPUT_TILE_ROWS 56 /* of a weight gradient, which reads the whole batch for each tile */
+#define TILE_COLUMNS     768
+#define ROW_UNIT         8
+#define COLUMN_UNIT      48
+#define SHARES           4 /* parts are a multiple of it, so that few threads get equal shares */
 
 #define SUM_ROWS  128 /* rows of a partial sum of a product with a vector */
 #define TURN_ROWS 48  /* rows of b that a tile turns */
@@ -45,14 +45,20 @@ typedef struct gemm_job {
 static even_cut make_cut(int64_t total, int64_t unit, int64_t near)
 {
     int64_t parts = (total + near / 2) / near;
+    if (parts > SHARES / 2)
+        parts = (parts + SHARES / 2) / SHARES * SHARES;
     int64_t most = tdm_cpu_tiles(total, unit);
     return (even_cut){total, unit, parts < 1 ? 1 : tdm_cpu_min(parts, most)};
 }
 
+/* Where a part begins. The larger parts come first: the last ones even out what threads have done.
+ */
 static int64_t cut_at(const even_cut *cut, int64_t part)
 {
     int64_t units = tdm_cpu_tiles(cut->total, cut->unit);
-    return tdm_cpu_min(cut->total, units * part / cut->parts * cut->unit);
+    int64_t larger = units % cut->parts;
+    int64_t begin = units / cut->parts * part + tdm_cpu_min(part, larger);
+    return tdm_cpu_min(cut->total, begin * cut->unit);
 }
 
 /* A stride that oneDNN accepts: that of a single row says nothing and may be anything. */
@@ -127,8 +133,7 @@ static tdm_status run_product(tdm_backend *backend, gemm_job *job)
 {
     bool weights = job->args->trans_a;
     job->rows = make_cut(job->m, ROW_UNIT, weights ? OUTPUT_TILE_ROWS : BATCH_TILE_ROWS);
-    job->columns =
-        make_cut(job->n, COLUMN_UNIT, weights ? OUTPUT_TILE_COLUMNS : BATCH_TILE_COLUMNS);
+    job->columns = make_cut(job->n, COLUMN_UNIT, TILE_COLUMNS);
     if (job->trans_b && !weights && job->m >= TURN_FROM)
         TDM_TRY(turn_b(backend, job));
     tdm_pool_for(backend->pool, job->rows.parts * job->columns.parts, product_tile, job);

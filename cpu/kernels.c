@@ -39,22 +39,23 @@ static void epilogue(int64_t n, const float *restrict bias, tdm_activation activ
     }
 }
 
-static float dot(int64_t n, const float *restrict x, const float *restrict y)
+/* Four vectors in flight hide the latency of the additions. */
+static float dot(int64_t n, const float *x, const float *y)
 {
-    float lanes[4 * LINE] = {0};
+    vector sums[4] = {{0}};
     int64_t i = 0;
-    for (; i + 4 * LINE <= n; i += 4 * LINE) {
-        for (int d = 0; d < 4 * LINE; d++)
-            lanes[d] = multiply_add(x[i + d], y[i + d], lanes[d]);
+    for (; i + 4 * WIDTH <= n; i += 4 * WIDTH) {
+        for (int part = 0; part < 4; part++)
+            sums[part] = multiply_add_vector(load(x + i + part * WIDTH), load(y + i + part * WIDTH),
+                                             sums[part]);
     }
-    for (; i + LINE <= n; i += LINE) {
-        for (int d = 0; d < LINE; d++)
-            lanes[d] = multiply_add(x[i + d], y[i + d], lanes[d]);
-    }
-    float rest = 0.0f;
+    for (; i + WIDTH <= n; i += WIDTH)
+        sums[0] = multiply_add_vector(load(x + i), load(y + i), sums[0]);
+    float rest = 0.0f, lanes[WIDTH];
     for (; i < n; i++)
         rest = multiply_add(x[i], y[i], rest);
-    return sum_lanes(lanes, 4 * LINE) + rest;
+    store(lanes, (sums[0] + sums[1]) + (sums[2] + sums[3]));
+    return sum_lanes(lanes, WIDTH) + rest;
 }
 
 #if defined(__SSE2__)

@@ -59,6 +59,15 @@ static ALWAYS_INLINE vector where(mask condition, vector value)
     return (vector)((mask)value & condition);
 }
 
+static ALWAYS_INLINE vector multiply_add_vector(vector a, vector b, vector c)
+{
+#if defined(__AVX512F__) || defined(__FMA__)
+    return (vector)MM(fmadd_ps)(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 static ALWAYS_INLINE float multiply_add(float a, float b, float c)
 {
 #if defined(__FMA__)
