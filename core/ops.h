@@ -100,11 +100,12 @@ typedef struct tdm_embedding_field {
     int64_t table_rows; /* ids are below it; row 0 is zero and never trained */
     int64_t values;
     int64_t gradients; /* elements from `gradients` to this field's rows, room for [values, dim] */
-    int64_t offsets; /* elements from `offsets` to this field's [batch + 1]; -1: one value a row */
+    int64_t offsets;   /* elements from `offsets` to this field's [batch + 1], which never fall, nor
+                        * behind   the valid rows; -1: one value a row */
     int32_t dim;
     int32_t column; /* of the output where its vector begins */
     int32_t index;  /* of the field in the lists that have one entry a field */
-    bool mean;      /* a bag is averaged over its values (weights included), else summed */
+    bool mean;      /* a bag is averaged, Σ w e / Σ w, else summed, Σ w e */
 } tdm_embedding_field;
 
 /* out[r, column ..] = pooled vector of each field; with sum_fields all fields have one dim and

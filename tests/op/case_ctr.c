@@ -302,7 +302,7 @@ bool case_fm_bwd(op_world *world, int n, tdm_fm_bwd_args *args)
     args->sums = op_matrix(world, "sums", s.batch, s.dim, s.valid, s.gap, OP_RANDOM);
     args->dout = op_matrix(world, "dout", s.batch, 1, s.valid, s.gap, OP_RANDOM);
     args->d_embeddings = op_matrix(world, "d_embeddings", s.batch, s.fields * s.dim, s.valid, s.gap,
-                                   args->accumulate ? OP_RANDOM : OP_NAN);
+                                   args->accumulate ? OP_TOTAL : OP_NAN);
     args->rows = op_rows(world, s.valid);
     return true;
 }
@@ -335,10 +335,10 @@ bool case_cross_bwd(op_world *world, int n, tdm_cross_bwd_args *args)
     args->dy = op_matrix(world, "dy", s.batch, columns, s.valid, 0, OP_RANDOM);
     args->du = op_matrix(world, "du", s.batch, columns, s.valid, s.gap, OP_NAN);
     args->dx0 = op_matrix(world, "dx0", s.batch, columns, s.valid, s.gap,
-                          args->accumulate_dx0 ? OP_RANDOM : OP_NAN);
+                          args->accumulate_dx0 ? OP_TOTAL : OP_NAN);
     if (n % 5 < 4)
         args->dx = op_matrix(world, "dx", s.batch, columns, s.valid, s.gap,
-                             args->accumulate_dx ? OP_RANDOM : OP_NAN);
+                             args->accumulate_dx ? OP_TOTAL : OP_NAN);
     args->rows = op_rows(world, s.valid);
     return true;
 }

@@ -37,7 +37,7 @@ bool case_gemm(op_world *world, int n, tdm_gemm_args *args)
     args->b = op_matrix(world, "b", trans_b ? size.n : size.k, trans_b ? size.k : size.n,
                         trans_a && !trans_b ? valid : -1, gap, OP_RANDOM);
     args->c = op_matrix(world, "c", size.m, size.n, trans_a ? -1 : valid, gap,
-                        args->accumulate ? OP_RANDOM : OP_NAN);
+                        args->accumulate ? OP_TOTAL : OP_NAN);
     if (mode == BIAS || mode == BIAS_RELU)
         args->bias = op_floats(world, "bias", size.n, OP_RANDOM);
     args->activation =
@@ -66,7 +66,7 @@ bool case_add(op_world *world, int n, tdm_add_args *args)
     args->accumulate = n % 2 == 1;
     args->x = op_matrix(world, "x", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
     args->y = op_matrix(world, "y", s.rows, s.columns, s.valid, 2 * s.gap,
-                        args->accumulate ? OP_RANDOM : OP_NAN);
+                        args->accumulate ? OP_TOTAL : OP_NAN);
     args->rows = op_rows(world, s.valid);
     return true;
 }

@@ -67,18 +67,27 @@ int64_t op_draw(op_world *world, int64_t below)
     return draw_word(world) % below;
 }
 
+static float draw_poison(op_world *world)
+{
+    uint32_t bits = 0x7fc00000u | (draw_word(world) & 0x3fffffu);
+    float poison;
+    memcpy(&poison, &bits, sizeof poison);
+    return poison;
+}
+
 static float draw_float(op_world *world, op_fill fill)
 {
     float uniform = tdm_uniform(draw_word(world));
     switch (fill) {
     case OP_RANDOM:
+    case OP_TOTAL:
         return 2.0f * uniform - 1.0f;
     case OP_POSITIVE:
         return 0.1f + uniform;
     case OP_NAN:
         break;
     }
-    return NAN;
+    return draw_poison(world);
 }
 
 float *op_floats(op_world *world, const char *name, int64_t count, op_fill fill)
@@ -101,8 +110,8 @@ tdm_matrix op_matrix(op_world *world, const char *name, int64_t rows, int64_t co
     float *host = op_host(world, matrix.data);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < matrix.stride; c++) {
-            if (c >= columns || (valid >= 0 && r >= valid))
-                host[r * matrix.stride + c] = NAN;
+            if (fill != OP_TOTAL && (c >= columns || (valid >= 0 && r >= valid)))
+                host[r * matrix.stride + c] = draw_poison(world);
         }
     }
     return matrix;
@@ -186,13 +195,14 @@ bool op_world_untouched(const op_world *world)
 
 static void compare_region(const op_world *world, const op_region *region, const char *label)
 {
+    const float *floats = (const float *)(const void *)world->host;
+    const float *initial = (const float *)(const void *)world->initial;
     double error = 0.0, size = 0.0;
     for (int64_t i = region->first; i < region->first + region->count; i++) {
-        double got = (double)((const float *)(const void *)world->host)[i];
-        double was = (double)((const float *)(const void *)world->initial)[i];
-        double want = world->values[i];
+        double got = (double)floats[i], was = (double)initial[i], want = world->values[i];
         if (isnan(want) || want == was) {
-            FAIL_UNLESS(isnan(want) ? isnan(got) : got == was,
+            FAIL_UNLESS(isnan(want) ? memcmp(&floats[i], &initial[i], sizeof(float)) == 0
+                                    : got == was,
                         "%s: %s[%lld] should be left as it was, %g, and is %g", label, region->name,
                         (long long)(i - region->first), was, got);
             continue;

@@ -10,8 +10,10 @@
 #define OP_MAX_FIELDS  8
 #define OP_MAX_REGIONS 64
 
-/* What memory holds at first. NaN is poison: what an op must not read, or must overwrite. */
-typedef enum op_fill { OP_RANDOM, OP_POSITIVE, OP_NAN } op_fill;
+/* What memory holds at first. NaN is poison: what an op must not read, or must overwrite; each has
+ * bits of its own, so that moving one shows. A total is what an op adds to: it has no poison, which
+ * would hide poison that is added. */
+typedef enum op_fill { OP_RANDOM, OP_POSITIVE, OP_TOTAL, OP_NAN } op_fill;
 
 typedef struct op_region {
     const char *name;
@@ -40,7 +42,8 @@ void op_world_reset(op_world *world, uint64_t seed);
 /* Memory for arguments; the pointers are the device's. */
 void *op_bytes(op_world *world, size_t bytes);
 float *op_floats(op_world *world, const char *name, int64_t count, op_fill fill);
-/* Row-major, `gap` elements between rows; the gaps and the rows at and behind `valid` are NaN. */
+/* Row-major, `gap` elements between rows; the gaps and the rows at and behind `valid` are NaN
+ * but in a total. */
 tdm_matrix op_matrix(op_world *world, const char *name, int64_t rows, int64_t columns,
                      int64_t valid, int64_t gap, op_fill fill);
 /* A count of valid rows in device memory; NULL for -1. */
