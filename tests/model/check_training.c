@@ -619,6 +619,14 @@ static void stop_training(int signal_number)
     atomic_store(&stopped, true);
 }
 
+static void arm_alarm(void *context, const tdm_train_status *status)
+{
+    const struct itimerval soon = {.it_value.tv_usec = 200000};
+    (void)context;
+    if (status->event == TDM_EVENT_LOG && status->step == 15)
+        ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
 /* The writer has stopped and keeps the pipe open: the training waits, is told to stop, and saves.
  */
 START_TEST(test_stopped_while_it_waits_for_standard_input)
@@ -639,9 +647,7 @@ START_TEST(test_stopped_while_it_waits_for_standard_input)
     ck_assert_int_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
     const struct sigaction action = {.sa_handler = stop_training};
     ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
-    const struct itimerval soon = {.it_value.tv_usec = 400000};
-    ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
-    const tdm_train_control control = {.stop = &stopped};
+    const tdm_train_control control = {.stop = &stopped, .monitor = arm_alarm};
     ck_assert_fails(
         train(LOGISTIC, WITH("data.train=\"-\"", "train.batch_size=16"), &control, &result),
         TDM_E_CANCELLED, "which is saved");
