@@ -62,8 +62,14 @@ static const training_case stream_case = {
                   "checkpoint.every_steps=12", "data.eval={hold_out: 10%}"},
 };
 
-/* The second pass reads the cache. */
 static const training_case stdin_case = {
+    .model = DEEPFM,
+    .kind = DATA_STDIN,
+    .overrides = {"train.threads=2", "checkpoint.every_steps=12"},
+};
+
+/* The second pass reads the cache that the first has written. */
+static const training_case cached_stdin_case = {
     .model = LOGISTIC,
     .kind = DATA_STDIN,
     .overrides = {"train.epochs=2", "train.threads=2", "checkpoint.every_steps=12"},
@@ -237,12 +243,13 @@ static void stop_at_checkpoint(void *context, const tdm_train_status *status)
         atomic_store(&stop->stop, true);
 }
 
-static void test_stops(const training_case *kind, const char *extra)
+/* At every 20th step from about `share` of the training on. */
+static void test_stops(const training_case *kind, double share, const char *extra)
 {
     training_case test = begin_case(kind);
     char folder[512];
     snprintf(folder, sizeof folder, "%s/stopped", test.folder);
-    for (int64_t step = 5; step < test.steps; step += 20) {
+    for (int64_t step = 5 + (int64_t)(share * (double)test.steps); step < test.steps; step += 20) {
         stopper stop = {.step = step};
         const tdm_train_control control = {
             .stop = &stop.stop, .monitor = stop_at_checkpoint, .monitor_context = &stop};
@@ -257,17 +264,34 @@ static void test_stops(const training_case *kind, const char *extra)
 
 START_TEST(test_stopped_and_resumed)
 {
-    test_stops(&plain_case, NULL);
-    test_stops(&full_case, NULL);
-    test_stops(&stream_case, NULL);
-    test_stops(&stdin_case, NULL);
+    test_stops(&plain_case, 0, NULL);
+    test_stops(&full_case, 0, NULL);
+    test_stops(&stream_case, 0, NULL);
+    test_stops(&stdin_case, 0, NULL);
+    test_stops(&cached_stdin_case, 0.5, NULL);
 }
 END_TEST
 
 START_TEST(test_resumed_on_other_threads)
 {
-    test_stops(&plain_case, "train.threads=3");
-    test_stops(&full_case, "train.threads=1");
+    test_stops(&plain_case, 0, "train.threads=3");
+    test_stops(&full_case, 0, "train.threads=1");
+}
+END_TEST
+
+/* Half a pass over standard input makes no cache, so that there would be no second one. */
+START_TEST(test_first_pass_of_standard_input_needs_its_cache)
+{
+    training_case test = begin_case(&cached_stdin_case);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/stopped", test.folder);
+    stopper stop = {.step = 10};
+    const tdm_train_control control = {
+        .stop = &stop.stop, .monitor = stop_at_checkpoint, .monitor_context = &stop};
+    ck_assert_fails(train(&test, folder, NULL, &control, NULL), TDM_E_CANCELLED, "resume");
+    ck_assert_ok(tdm_folder_remove(tdm_test_path(folder, "cache")));
+    ck_assert_fails(train(&test, folder, NULL, &go_on, NULL), TDM_E_CONFIG, "only once");
+    end_case(&test);
 }
 END_TEST
 
@@ -452,6 +476,7 @@ START_TEST(test_full_disk_at_every_call)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads, test_stopped_many_times,
+TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads,
+               test_first_pass_of_standard_input_needs_its_cache, test_stopped_many_times,
                test_killed_at_every_call, test_killed_at_every_call_with_evaluations,
                test_killed_at_random_instants, test_full_disk_at_every_call)

@@ -10,9 +10,13 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utime.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -605,6 +609,60 @@ START_TEST(test_init_from)
 }
 END_TEST
 
+/* ---- standard input -------------------------------------------------------------------------- */
+
+static atomic_bool stopped;
+
+static void stop_training(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&stopped, true);
+}
+
+static void arm_alarm(void *context, const tdm_train_status *status)
+{
+    const struct itimerval soon = {.it_value.tv_usec = 200000};
+    (void)context;
+    if (status->event == TDM_EVENT_LOG && status->step == 15)
+        ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
+/* The writer has stopped and keeps the pipe open: the training waits, is told to stop, and saves.
+ */
+START_TEST(test_stopped_while_it_waits_for_standard_input)
+{
+    tdm_train_result result;
+    int ends[2];
+    begin(40000);
+    char *text = tdm_test_read(data);
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t writer = fork();
+    ck_assert_int_ge(writer, 0);
+    if (writer == 0) {
+        (void)!write(ends[1], text, strlen(text));
+        pause();
+        _exit(0);
+    }
+    tdm_free(text);
+    ck_assert_int_eq(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    const struct sigaction action = {.sa_handler = stop_training};
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    const tdm_train_control control = {.stop = &stopped, .monitor = arm_alarm};
+    ck_assert_fails(
+        train(LOGISTIC, WITH("data.train=\"-\"", "train.batch_size=16"), &control, &result),
+        TDM_E_CANCELLED, "which is saved");
+    ck_assert_int_gt(result.step, 10);
+    int64_t step;
+    bool found;
+    ck_assert_ok(tdm_checkpoint_newest_good(run, &step, &found));
+    ck_assert(found);
+    ck_assert_int_eq(step, result.step);
+    kill(writer, SIGKILL);
+    ck_assert_int_eq(waitpid(writer, NULL, 0), writer);
+    end();
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct allocation_log {
@@ -722,4 +780,5 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_newer_run_folder, test_newer_state, test_exploding_training_is_reported,
                test_report_names_step_rows_and_tensor, test_evaluation_of_a_run,
                test_no_best_without_evaluations, test_best_by_logloss, test_init_from,
-               test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)
+               test_stopped_while_it_waits_for_standard_input, test_steps_allocate_nothing,
+               test_out_of_memory_at_every_allocation, test_dry_run)
