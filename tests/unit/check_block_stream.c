@@ -208,6 +208,35 @@ START_TEST(test_errors_come_behind_the_blocks_before_them)
 }
 END_TEST
 
+/* A block that takes long comes before one that fails at once. */
+START_TEST(test_a_quick_error_waits_for_its_turn)
+{
+    tdm_new_folder(folder);
+    char *text = tdm_data_rig_text(0, 20000, 0);
+    char *slow = tdm_data_rig_put_text(folder, "a.csv", text);
+    for (int round = 0; round < 30; round++) {
+        char *lost = tdm_data_rig_put_text(folder, "b.csv", text);
+        tdm_data_rig_options options = {
+            .files = {slow, lost}, .format = TDM_FORMAT_CSV, .block_bytes = 4 << 20, .threads = 3};
+        tdm_data_rig rig;
+        tdm_block_stream *stream;
+        tdm_extract *extract;
+        tdm_data_rig_open(&options, &rig);
+        ck_assert_ok(tdm_file_remove(lost));
+        ck_assert_ok(tdm_block_stream_open(rig.extractor, rig.pool, &stream));
+        ck_assert_ok(tdm_block_stream_next(stream, &extract));
+        ck_assert_int_eq(extract->rows, 20000);
+        ck_assert_fails(tdm_block_stream_next(stream, &extract), TDM_E_IO, lost);
+        tdm_block_stream_close(stream);
+        tdm_data_rig_close(&rig);
+        tdm_free(lost);
+    }
+    tdm_free(slow);
+    tdm_free(text);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
 START_TEST(test_kept_cells_are_csv)
 {
     tdm_new_folder(folder);
@@ -236,4 +265,5 @@ START_TEST(test_kept_cells_are_csv)
 END_TEST
 
 TDM_CHECK_MAIN(test_records_come_in_order, test_hold_out_is_by_record,
-               test_errors_come_behind_the_blocks_before_them, test_kept_cells_are_csv)
+               test_errors_come_behind_the_blocks_before_them,
+               test_a_quick_error_waits_for_its_turn, test_kept_cells_are_csv)
