@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TOLD_IN_FULL 10
@@ -179,10 +180,15 @@ tdm_status tdm_bad_record_log_sync(tdm_bad_record_log *log, tdm_bad_record_count
 tdm_status tdm_bad_record_log_restore(tdm_bad_record_log *log, const tdm_bad_record_counts *counts)
 {
     log->counts = *counts;
-    if (log->quarantine_path == NULL || !tdm_file_exists(log->quarantine_path))
+    if (log->quarantine_path == NULL)
         return TDM_OK;
-    if (truncate(log->quarantine_path, counts->quarantine_bytes) != 0)
-        return write_failed(log);
+    struct stat info;
+    bool there = stat(log->quarantine_path, &info) == 0;
+    if (there && info.st_size >= counts->quarantine_bytes)
+        return truncate(log->quarantine_path, counts->quarantine_bytes) == 0 ? TDM_OK
+                                                                             : write_failed(log);
+    /* Somebody took the file, or a part of it, away: what follows goes behind what is there. */
+    log->counts.quarantine_bytes = there ? info.st_size : 0;
     return TDM_OK;
 }
 

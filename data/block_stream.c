@@ -124,12 +124,13 @@ fail:
     return status;
 }
 
+/* An error comes behind the blocks before it, so that what is given never depends on timing. */
 static bool next_known(void *context)
 {
     tdm_block_stream *stream = context;
     pthread_mutex_lock(&stream->lock);
-    bool known = stream->error.status != TDM_OK ||
-                 stream->slots[stream->taken % stream->depth].ready ||
+    const stream_slot *slot = &stream->slots[stream->taken % stream->depth];
+    bool known = slot->ready || (!slot->busy && stream->error.status != TDM_OK) ||
                  (stream->ended && stream->taken >= stream->next);
     pthread_mutex_unlock(&stream->lock);
     return known;

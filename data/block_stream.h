@@ -12,7 +12,8 @@ TDM_MUST_CHECK tdm_status tdm_block_stream_open(tdm_extractor *extractor, tdm_po
                                                 tdm_block_stream **out);
 
 /* The next block, or NULL behind the last one; it is valid until the next call. extract->first_line
- * is known. Works on the pool while it waits. */
+ * is known where there are bad records. An error comes behind all blocks before it, and again with
+ * every later call. Works on the pool while it waits. */
 TDM_MUST_CHECK tdm_status tdm_block_stream_next(tdm_block_stream *stream, tdm_extract **out);
 
 /* NULL is allowed. */

@@ -134,7 +134,7 @@ static void check_reads(const char *name, const bytes *stored, const bytes *text
     ck_assert_ok(tdm_source_open(path, NULL, &source));
     ck_assert_int_eq(tdm_source_compression(source), compression);
     tdm_source_close(source);
-    for (size_t i = text->size > 300000 ? 2 : 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = text->size > 10000 ? 2 : 0; i < sizeof steps / sizeof steps[0]; i++) {
         bytes got;
         ck_assert_ok(read_all(path, steps[i], &got));
         ck_assert_uint_eq(got.size, text->size);
@@ -220,7 +220,7 @@ static void check_fails(const char *name, const bytes *stored, const char *why)
 START_TEST(test_truncated_streams)
 {
     tdm_new_folder(folder);
-    bytes text = make_text(300), gzip = {0}, zstd = {0};
+    bytes text = make_text(100), gzip = {0}, zstd = {0};
     add_gzip(&gzip, text.data, text.size, 6);
     add_zstd(&zstd, text.data, text.size);
     for (bytes cut = gzip; --cut.size > 0;)
@@ -245,7 +245,7 @@ END_TEST
 static void check_flips(const char *name, const bytes *stored, const bytes *text)
 {
     int failures = 0;
-    for (size_t i = 0; i < stored->size * 8; i++) {
+    for (size_t i = 0; i < stored->size * 8; i += 3) {
         stored->data[i / 8] ^= (unsigned char)(1 << i % 8);
         char *path = put(name, stored);
         bytes got;
@@ -262,7 +262,7 @@ static void check_flips(const char *name, const bytes *stored, const bytes *text
         tdm_free(path);
         stored->data[i / 8] ^= (unsigned char)(1 << i % 8);
     }
-    ck_assert_int_gt(failures, (int)stored->size * 6);
+    ck_assert_int_gt(failures, (int)stored->size * 2);
 }
 
 START_TEST(test_corrupt_streams)
@@ -349,10 +349,10 @@ static void check_stdin(const bytes *stored, const bytes *text, size_t step)
 
 START_TEST(test_standard_input_of_every_compression)
 {
-    bytes text = make_text(20000), gzip = {0}, zstd = {0};
+    bytes text = make_text(3000), gzip = {0}, zstd = {0};
     add_gzip(&gzip, text.data, text.size, 6);
     add_zstd(&zstd, text.data, text.size);
-    for (size_t step = 1; step < 10000; step = 10 * step + 1) {
+    for (size_t step = 1; step < 4000; step = 10 * step + 1) {
         check_stdin(&text, &text, step);
         check_stdin(&gzip, &text, step);
         check_stdin(&zstd, &text, step);
