@@ -160,7 +160,36 @@ void tdm_lanes_next_epoch(tdm_pipeline *pipeline);
  * again in later epochs. An error where that cannot be. */
 TDM_MUST_CHECK tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline);
 
+/* Windows of a lane in an epoch; more than can be where the end of a stream is not known. */
+int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane);
+bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch);
+
+/* ---- windows.c; likewise ------------------------------------------------------------------------ */
+
+/* A new window at the end of the lane's list, which waits for window_blocks blocks. */
+TDM_MUST_CHECK tdm_status tdm_window_create(tdm_pipeline *pipeline, int lane, int64_t epoch,
+                                            int64_t number, tdm_loaded_window **out);
+
+/* Makes the order of a window whose blocks are all there. Gives the lock up in between. */
+TDM_MUST_CHECK tdm_status tdm_window_open(tdm_pipeline *pipeline, tdm_loaded_window *window);
+
+/* Starts loading the window's next block, from `text` or, where that is NULL, by its number. */
+TDM_MUST_CHECK tdm_status tdm_window_load_block(tdm_pipeline *pipeline, tdm_loaded_window *window,
+                                                int64_t block, tdm_block_text *text);
+
+/* Commits the cache and goes over to it when all blocks of the epoch have been added. */
+TDM_MUST_CHECK tdm_status tdm_pipeline_finish_cache(tdm_pipeline *pipeline);
+
+void tdm_windows_free(tdm_loaded_window *first);
+void tdm_extract_free(tdm_extract *extract);
 void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window);
+
+/* ---- stream_reader.c; likewise ------------------------------------------------------------------ */
+
+TDM_MUST_CHECK tdm_status tdm_stream_reader_init(tdm_pipeline *pipeline);
+
+/* Starts the reader where a lane waits for what it has not read. */
+void tdm_stream_reader_start(tdm_pipeline *pipeline);
 
 /* ---- pipeline.c ---------------------------------------------------------------------------------
  */
