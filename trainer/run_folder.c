@@ -39,7 +39,12 @@ static tdm_status lock_folder(tdm_run_folder *folder)
                 "%s: another process trains into this folder: wait for it, stop it, or choose "
                 "another output.dir",
                 folder->path);
-    return tdm_fail(TDM_E_IO, "%s: cannot lock: %s", path, tdm_io_error_text(errno));
+    TDM_FAIL_IF(errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP, TDM_E_IO,
+                "%s: cannot lock: %s", path, tdm_io_error_text(errno));
+    tdm_warn("%s: the file system has no locks: see to it that no other process trains into this "
+             "folder",
+             folder->path);
+    return TDM_OK;
 }
 
 static tdm_status refuse_a_run(const tdm_run_folder *folder)

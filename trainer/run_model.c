@@ -1,6 +1,7 @@
 #include "trainer/run_model.h"
 
 #include "core/file.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "trainer/checkpoint.h"
 #include "trainer/device.h"
@@ -66,6 +67,17 @@ static tdm_status load_weights(tdm_run *run)
     return status;
 }
 
+/* A model that was trained on a GPU predicts on a machine without one. */
+static tdm_status create_backend(tdm_run *run)
+{
+    tdm_status status = tdm_device_create(run->recipe, run->pool, &run->backend);
+    if (status == TDM_OK || run->recipe->train.device != TDM_DEVICE_GPU)
+        return status;
+    tdm_info("the model was trained on a GPU, which is not to be had here (%s): the CPU runs it",
+             tdm_error_message());
+    return tdm_cpu_create(run->pool, &run->backend);
+}
+
 static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_options *options)
 {
     TDM_TRY(tdm_strdup(folder, &run->folder));
@@ -73,7 +85,7 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     TDM_TRY(tdm_recipe_load_run(folder, &run->recipe));
     TDM_TRY(load_features(run));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
-    TDM_TRY(tdm_device_create(run->recipe, run->pool, &run->backend));
+    TDM_TRY(create_backend(run));
     int64_t batch_size =
         options->batch_size > 0 ? options->batch_size : run->recipe->train.batch_size;
     TDM_TRY(tdm_ctr_featurizer_create(run->spec, run->format, run->pool, batch_size, options->use,

@@ -539,6 +539,24 @@ START_TEST(test_evaluation_of_a_run)
 }
 END_TEST
 
+START_TEST(test_a_run_of_a_gpu_is_used_on_a_cpu)
+{
+    tdm_run *opened;
+    begin(500);
+    ck_assert_ok(train(LOGISTIC, NULL, &from_start, NULL));
+    char *text = tdm_test_read(tdm_test_path(run, "recipe.yaml"));
+    char *device = strstr(text, "device: cpu");
+    ck_assert_ptr_nonnull(device);
+    memcpy(device, "device: gpu", strlen("device: gpu"));
+    ck_assert_ok(tdm_file_put(tdm_test_path(run, "recipe.yaml"), text, strlen(text)));
+    tdm_free(text);
+    const tdm_run_options options = {.use = TDM_CTR_PREDICTION};
+    ck_assert_ok(tdm_run_open(run, &options, &opened));
+    tdm_run_close(opened);
+    end();
+}
+END_TEST
+
 START_TEST(test_no_best_without_evaluations)
 {
     tdm_run *opened;
@@ -779,6 +797,6 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_resume_begins_where_there_is_nothing, test_damaged_checkpoints,
                test_newer_run_folder, test_newer_state, test_exploding_training_is_reported,
                test_report_names_step_rows_and_tensor, test_evaluation_of_a_run,
-               test_no_best_without_evaluations, test_best_by_logloss, test_init_from,
-               test_stopped_while_it_waits_for_standard_input, test_steps_allocate_nothing,
-               test_out_of_memory_at_every_allocation, test_dry_run)
+               test_a_run_of_a_gpu_is_used_on_a_cpu, test_no_best_without_evaluations,
+               test_best_by_logloss, test_init_from, test_stopped_while_it_waits_for_standard_input,
+               test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)
