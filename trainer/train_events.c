@@ -95,25 +95,59 @@ void tdm_training_tell_step(tdm_training *training)
         tdm_training_tell(training, TDM_EVENT_STEP);
 }
 
-/* Time that is not the steps'. */
-static void add_pause(tdm_training *training, double seconds)
-{
-    training->progress.pause += seconds;
-    training->progress.logged_pause += seconds;
-}
-
 /* ---- metrics.jsonl --------------------------------------------------------------------------- */
 
-static json_t *real(double value)
+/* A line being made; writing it tells whether memory ran out on the way. */
+typedef struct metrics_line {
+    json_t *json;
+    bool failed;
+} metrics_line;
+
+static void set(metrics_line *line, const char *key, json_t *value)
 {
-    return isfinite(value) ? json_real(value) : json_null();
+    line->failed |= json_object_set_new(line->json, key, value) != 0;
 }
 
-/* `line` is given away. */
-static tdm_status write_line(tdm_training *training, json_t *line)
+static void set_int(metrics_line *line, const char *key, int64_t value)
 {
-    char *text = line == NULL ? NULL : json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    json_decref(line);
+    set(line, key, json_integer((json_int_t)value));
+}
+
+static void set_real(metrics_line *line, const char *key, double value)
+{
+    set(line, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+static metrics_line begin_line(const tdm_training *training, const char *event)
+{
+    const tdm_train_state *state = &training->state;
+    metrics_line line = {.json = json_object()};
+    set(&line, "event", json_string(event));
+    set_int(&line, "step", state->step);
+    set_int(&line, "epoch", state->position.epoch);
+    set_int(&line, "rows", state->rows);
+    return line;
+}
+
+/* The metrics' own rows are "scored_rows". */
+static void set_metrics(metrics_line *line, const tdm_metrics_result *metrics)
+{
+    json_t *object;
+    if (tdm_metrics_result_json(metrics, &object) != TDM_OK) {
+        line->failed = true;
+        return;
+    }
+    set(line, "scored_rows", json_incref(json_object_get(object, "rows")));
+    line->failed |= json_object_del(object, "rows") != 0;
+    line->failed |= json_object_update(line->json, object) != 0;
+    json_decref(object);
+}
+
+static tdm_status write_line(tdm_training *training, metrics_line *line)
+{
+    char *text =
+        line->failed ? NULL : json_dumps(line->json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(line->json);
     TDM_FAIL_IF(text == NULL, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
     tdm_status status = tdm_run_folder_log(training->folder, text);
     free(text);
@@ -126,54 +160,21 @@ static double training_seconds(const tdm_training *training)
     return training->state.seconds + tdm_clock_seconds() - training->progress.start;
 }
 
-static tdm_status begin_line(const tdm_training *training, const char *event, json_t **out)
-{
-    const tdm_train_state *state = &training->state;
-    *out = json_pack("{s:s, s:I, s:I, s:I}", "event", event, "step", (json_int_t)state->step,
-                     "epoch", (json_int_t)state->position.epoch, "rows", (json_int_t)state->rows);
-    TDM_FAIL_IF(*out == NULL, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
-    return TDM_OK;
-}
-
-/* Appends the metrics to the line, their own rows as "scored_rows". */
-static tdm_status add_metrics(json_t *line, const tdm_metrics_result *metrics)
-{
-    json_t *object;
-    TDM_TRY(tdm_metrics_result_json(metrics, &object));
-    json_t *rows = json_incref(json_object_get(object, "rows"));
-    int failed = json_object_del(object, "rows");
-    failed |= json_object_set_new(object, "scored_rows", rows);
-    failed |= json_object_update(line, object);
-    json_decref(object);
-    TDM_FAIL_IF(failed, TDM_E_NOMEM, "out of memory for a line of %s", TDM_RUN_METRICS);
-    return TDM_OK;
-}
-
-static void set_real(json_t *line, const char *key, double value)
-{
-    (void)!json_object_set_new(line, key, real(value));
-}
-
 tdm_status tdm_training_log_window(tdm_training *training)
 {
     tdm_train_state *state = &training->state;
     tdm_progress *progress = &training->progress;
-    json_t *line;
     double now = tdm_clock_seconds();
     double seconds = now - progress->logged - progress->logged_pause;
+    double rows = (double)(state->rows - progress->logged_rows);
     TDM_TRY(tdm_metrics_get(&state->window, training->session.pool, &progress->window));
-    TDM_TRY(begin_line(training, "train", &line));
-    tdm_status status = add_metrics(line, &progress->window);
-    if (status != TDM_OK) {
-        json_decref(line);
-        return status;
-    }
-    set_real(line, "learning_rate", training->state.learning_rate);
-    set_real(line, "gradient_norm", training->state.gradient_norm);
-    set_real(line, "seconds", training_seconds(training));
-    set_real(line, "rows_per_second",
-             seconds > 0 ? (double)(state->rows - progress->logged_rows) / seconds : NAN);
-    TDM_TRY(write_line(training, line));
+    metrics_line line = begin_line(training, "train");
+    set_metrics(&line, &progress->window);
+    set_real(&line, "learning_rate", state->learning_rate);
+    set_real(&line, "gradient_norm", state->gradient_norm);
+    set_real(&line, "seconds", training_seconds(training));
+    set_real(&line, "rows_per_second", seconds > 0 ? rows / seconds : NAN);
+    TDM_TRY(write_line(training, &line));
     TDM_TRY(tdm_metrics_merge(&state->total, &state->window));
     tdm_metrics_reset(&state->window);
     progress->step_seconds += seconds;
@@ -187,10 +188,9 @@ tdm_status tdm_training_log_window(tdm_training *training)
 
 tdm_status tdm_training_log_epoch(tdm_training *training)
 {
-    json_t *line;
-    TDM_TRY(begin_line(training, "epoch", &line));
-    set_real(line, "seconds", training_seconds(training));
-    TDM_TRY(write_line(training, line));
+    metrics_line line = begin_line(training, "epoch");
+    set_real(&line, "seconds", training_seconds(training));
+    TDM_TRY(write_line(training, &line));
     tdm_training_tell(training, TDM_EVENT_EPOCH);
     return TDM_OK;
 }
@@ -211,16 +211,11 @@ tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out)
 tdm_status tdm_training_log_end(tdm_training *training)
 {
     tdm_metrics_result total;
-    json_t *line;
     TDM_TRY(tdm_training_total(training, &total));
-    TDM_TRY(begin_line(training, "end", &line));
-    tdm_status status = add_metrics(line, &total);
-    if (status != TDM_OK) {
-        json_decref(line);
-        return status;
-    }
-    set_real(line, "seconds", training_seconds(training));
-    return write_line(training, line);
+    metrics_line line = begin_line(training, "end");
+    set_metrics(&line, &total);
+    set_real(&line, "seconds", training_seconds(training));
+    return write_line(training, &line);
 }
 
 /* ---- evaluations ----------------------------------------------------------------------------- */
@@ -259,18 +254,13 @@ static tdm_status note_score(tdm_training *training)
 
 static tdm_status log_evaluation(tdm_training *training, const tdm_evaluation *evaluation)
 {
-    json_t *line;
-    TDM_TRY(begin_line(training, "eval", &line));
-    tdm_status status = add_metrics(line, &evaluation->metrics);
-    if (status != TDM_OK) {
-        json_decref(line);
-        return status;
-    }
     const tdm_train_state *state = &training->state;
-    (void)!json_object_set_new(line, "bad_records", json_integer(evaluation->bad_records));
-    (void)!json_object_set_new(line, "best", json_boolean(state->best_step == state->step));
-    set_real(line, "seconds", training_seconds(training));
-    return write_line(training, line);
+    metrics_line line = begin_line(training, "eval");
+    set_metrics(&line, &evaluation->metrics);
+    set_int(&line, "bad_records", evaluation->bad_records);
+    set(&line, "best", json_boolean(state->best_step == state->step));
+    set_real(&line, "seconds", training_seconds(training));
+    return write_line(training, &line);
 }
 
 /* Bad records are told once, at the first evaluation of a process. */
@@ -303,7 +293,7 @@ tdm_status tdm_training_evaluate(tdm_training *training)
     training->state.eval_step = training->state.step;
     TDM_TRY(note_score(training));
     TDM_TRY(log_evaluation(training, &evaluation));
-    add_pause(training, tdm_clock_seconds() - start);
+    tdm_training_add_pause(training, tdm_clock_seconds() - start);
     tdm_training_tell(training, TDM_EVENT_EVAL);
     return TDM_OK;
 }

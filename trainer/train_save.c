@@ -154,8 +154,7 @@ tdm_status tdm_training_save(tdm_training *training)
     TDM_TRY(tdm_checkpoint_prune(folder, state->step, training->recipe->checkpoint.keep_last,
                                  state->best_step));
     training->saved_at = tdm_clock_seconds();
-    training->progress.pause += training->saved_at - start;
-    training->progress.logged_pause += training->saved_at - start;
+    tdm_training_add_pause(training, training->saved_at - start);
     tdm_training_tell(training, TDM_EVENT_CHECKPOINT);
     return TDM_OK;
 }

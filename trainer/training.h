@@ -62,6 +62,13 @@ static inline bool tdm_training_is_stopped(const tdm_training *training)
     return stop != NULL && atomic_load(stop);
 }
 
+/* Time that is not the steps'. */
+static inline void tdm_training_add_pause(tdm_training *training, double seconds)
+{
+    training->progress.pause += seconds;
+    training->progress.logged_pause += seconds;
+}
+
 /* The share of the whole training that is done; NaN where it is not known. */
 double tdm_training_progress(const tdm_training *training);
 
