@@ -17,6 +17,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
+/* Sanitizers look at the same paths with fewer repetitions. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CALL_STRIDE 41
+#define STOP_STRIDE 70
+#define KILLS       4
+#else
+#define CALL_STRIDE 1
+#define STOP_STRIDE 20
+#define KILLS       50
+#endif
+
 #define LOGISTIC "{type: logistic_regression}"
 #define DEEPFM   "{type: deepfm, mlp: {units: [16, 8], dropout: 0.1}}"
 
@@ -243,13 +254,14 @@ static void stop_at_checkpoint(void *context, const tdm_train_status *status)
         atomic_store(&stop->stop, true);
 }
 
-/* At every 20th step from about `share` of the training on. */
+/* At every STOP_STRIDE-th step from about `share` of the training on. */
 static void test_stops(const training_case *kind, double share, const char *extra)
 {
     training_case test = begin_case(kind);
     char folder[512];
     snprintf(folder, sizeof folder, "%s/stopped", test.folder);
-    for (int64_t step = 5 + (int64_t)(share * (double)test.steps); step < test.steps; step += 20) {
+    for (int64_t step = 5 + (int64_t)(share * (double)test.steps); step < test.steps;
+         step += STOP_STRIDE) {
         stopper stop = {.step = step};
         const tdm_train_control control = {
             .stop = &stop.stop, .monitor = stop_at_checkpoint, .monitor_context = &stop};
@@ -301,7 +313,7 @@ START_TEST(test_stopped_many_times)
     training_case test = begin_case(&full_case);
     char folder[512];
     snprintf(folder, sizeof folder, "%s/stopped", test.folder);
-    for (int64_t step = 5; step < test.steps; step += 5) {
+    for (int64_t step = 5; step < test.steps; step += STOP_STRIDE / 4) {
         stopper stop = {.step = step};
         const tdm_train_control control = {.resume = true,
                                            .stop = &stop.stop,
@@ -352,14 +364,6 @@ static void train_until_call(const training_case *test, const char *folder, int 
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 42, "call %d was not reached", n);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRIDE 11
-#define KILLS  8
-#else
-#define STRIDE 1
-#define KILLS  50
-#endif
-
 /* The last `most` calls. */
 static void test_kill_at_calls(const training_case *kind, int most, int stride)
 {
@@ -382,14 +386,14 @@ static void test_kill_at_calls(const training_case *kind, int most, int stride)
 
 START_TEST(test_killed_at_every_call)
 {
-    test_kill_at_calls(&plain_case, INT_MAX, STRIDE);
+    test_kill_at_calls(&plain_case, INT_MAX, CALL_STRIDE);
 }
 END_TEST
 
 START_TEST(test_killed_at_every_call_with_evaluations)
 {
-    test_kill_at_calls(&full_case, INT_MAX, 3 * STRIDE);
-    test_kill_at_calls(&dense_case, 100, STRIDE);
+    test_kill_at_calls(&full_case, INT_MAX, 3 * CALL_STRIDE);
+    test_kill_at_calls(&dense_case, 100, CALL_STRIDE);
 }
 END_TEST
 
@@ -462,7 +466,7 @@ START_TEST(test_full_disk_at_every_call)
     int calls = calls_left;
     tdm_file_set_test_hook(NULL);
     ck_assert_ok(tdm_folder_remove(folder));
-    for (int n = 1; n <= calls; n += STRIDE) {
+    for (int n = 1; n <= calls; n += CALL_STRIDE) {
         calls_left = n;
         tdm_file_set_test_hook(fail_from_call);
         tdm_status status = train(&test, folder, NULL, &go_on, NULL);
