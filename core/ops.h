@@ -100,8 +100,8 @@ typedef struct tdm_embedding_field {
     int64_t table_rows; /* ids are below it; row 0 is zero and never trained */
     int64_t values;
     int64_t gradients; /* elements from `gradients` to this field's rows, room for [values, dim] */
-    int64_t offsets;   /* elements from `offsets` to this field's [batch + 1], which never fall, nor
-                        * behind   the valid rows; -1: one value a row */
+    int64_t offsets; /* elements from `offsets` to this field's [batch + 1], never falling to their
+                      * end; -1: one value a row */
     int32_t dim;
     int32_t column; /* of the output where its vector begins */
     int32_t index;  /* of the field in the lists that have one entry a field */

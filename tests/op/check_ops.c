@@ -48,96 +48,90 @@ static const char *const kernel_names[] = {"baseline", "avx2", "avx512"};
 #define THREAD_COUNTS 4
 #define KERNEL_NAMES  3
 
-typedef struct op_backends {
+/* The last one runs in the deferred mode. */
+#define BACKENDS (THREAD_COUNTS + 1)
+
+typedef struct op_machine {
     tdm_pool *pools[THREAD_COUNTS];
-    tdm_backend *direct[THREAD_COUNTS];
-    tdm_backend *deferred;
-    op_world worlds[THREAD_COUNTS], deferred_world;
-} op_backends;
+    tdm_backend *backends[BACKENDS];
+    op_world world;
+    unsigned char *first; /* what the first backend computed */
+} op_machine;
 
-static void backends_init(op_backends *all)
+static void machine_init(op_machine *machine)
 {
     for (int i = 0; i < THREAD_COUNTS; i++) {
-        ck_assert_ok(tdm_pool_create(thread_counts[i], &all->pools[i]));
-        ck_assert_ok(tdm_cpu_create(all->pools[i], &all->direct[i]));
-        op_world_create(all->direct[i], WORLD_BYTES, &all->worlds[i]);
+        ck_assert_ok(tdm_pool_create(thread_counts[i], &machine->pools[i]));
+        ck_assert_ok(tdm_cpu_create(machine->pools[i], &machine->backends[i]));
     }
-    ck_assert_ok(tdm_cpu_create_deferred(all->pools[1], &all->deferred));
-    op_world_create(all->deferred, WORLD_BYTES, &all->deferred_world);
+    ck_assert_ok(tdm_cpu_create_deferred(machine->pools[1], &machine->backends[THREAD_COUNTS]));
+    op_world_create(machine->backends[0], WORLD_BYTES, &machine->world);
+    ck_assert_ok(tdm_alloc(WORLD_BYTES, 1, &machine->first));
 }
 
-static void backends_deinit(op_backends *all)
+static void machine_deinit(op_machine *machine)
 {
-    op_world_destroy(&all->deferred_world);
-    tdm_backend_destroy(all->deferred);
-    for (int i = 0; i < THREAD_COUNTS; i++) {
-        op_world_destroy(&all->worlds[i]);
-        tdm_backend_destroy(all->direct[i]);
-        tdm_pool_destroy(all->pools[i]);
-    }
-}
-
-static bool use_kernels(op_backends *all, const char *name)
-{
-    if (tdm_kernels_named(name) == NULL)
-        return false;
+    op_world_destroy(&machine->world);
+    tdm_free(machine->first);
+    for (int i = 0; i < BACKENDS; i++)
+        tdm_backend_destroy(machine->backends[i]);
     for (int i = 0; i < THREAD_COUNTS; i++)
-        ck_assert_ok(tdm_cpu_use_kernels(all->direct[i], name));
-    ck_assert_ok(tdm_cpu_use_kernels(all->deferred, name));
-    return true;
+        tdm_pool_destroy(machine->pools[i]);
 }
 
-/* Makes and runs case n; false where there is none. With `reference` the mirror holds its result.
- */
-static bool run_case(const op_test *test, op_world *world, int n, bool reference, const char *label)
+static void run_on(const op_test *test, op_world *world, tdm_backend *backend, const any_args *args,
+                   const char *label)
 {
-    any_args args;
-    op_world_reset(world, (uint64_t)n);
-    if (!test->make(world, n, &args))
-        return false;
-    op_world_upload(world);
-    if (reference)
-        test->reference(world, &args);
-    ck_assert_ok(test->run(world->backend, &args));
-    memset(&args, 0xff, sizeof args); /* an op has read its arguments when it returns */
-    if (world->backend->ops->gemm != tdm_cpu_direct_ops.gemm)
+    any_args copy = *args;
+    op_world_restart(world, backend);
+    ck_assert_ok(test->run(backend, &copy));
+    memset(&copy, 0xff, sizeof copy); /* an op has read its arguments when it returns */
+    if (backend->ops->gemm != tdm_cpu_direct_ops.gemm)
         ck_assert_msg(op_world_untouched(world), "%s: ran before anybody waited", label);
-    ck_assert_ok(world->backend->type->stream_sync(world->backend, NULL));
+    ck_assert_ok(backend->type->stream_sync(backend, NULL));
     op_world_download(world);
-    return true;
 }
 
-static void need_same_bits(const op_world *a, const op_world *b, const char *label,
-                           const char *what)
+/* The first backend agrees with the reference, and the others with the first, bit for bit. */
+static void run_kernels(const op_test *test, op_machine *machine, const any_args *args, int n,
+                        const char *kernels)
 {
-    ck_assert_uint_eq(a->used, b->used);
-    ck_assert_msg(memcmp(a->host, b->host, a->used) == 0, "%s: other bits %s", label, what);
+    op_world *world = &machine->world;
+    for (int i = 0; i < BACKENDS; i++) {
+        char label[96];
+        snprintf(label, sizeof label, "%s %d, %s, %s %d", test->name, n, kernels,
+                 i == THREAD_COUNTS ? "deferred, threads" : "threads",
+                 thread_counts[i % THREAD_COUNTS]);
+        ck_assert_ok(tdm_cpu_use_kernels(machine->backends[i], kernels));
+        run_on(test, world, machine->backends[i], args, label);
+        if (i == 0) {
+            op_world_compare(world, label);
+            memcpy(machine->first, world->host, world->used);
+        }
+        ck_assert_msg(memcmp(machine->first, world->host, world->used) == 0, "%s: other bits",
+                      label);
+    }
 }
 
 static void run_op(const op_test *test)
 {
-    op_backends all;
-    backends_init(&all);
+    op_machine machine = {0};
+    machine_init(&machine);
     int cases = 0;
-    for (int k = 0; k < KERNEL_NAMES; k++) {
-        if (!use_kernels(&all, kernel_names[k]))
-            continue;
-        for (int n = 0;; n++, cases++) {
-            char label[64];
-            snprintf(label, sizeof label, "%s %d, %s", test->name, n, kernel_names[k]);
-            if (!run_case(test, &all.worlds[0], n, true, label))
-                break;
-            op_world_compare(&all.worlds[0], label);
-            for (int i = 1; i < THREAD_COUNTS; i++) {
-                run_case(test, &all.worlds[i], n, false, label);
-                need_same_bits(&all.worlds[0], &all.worlds[i], label, "on more threads");
-            }
-            run_case(test, &all.deferred_world, n, false, label);
-            need_same_bits(&all.worlds[0], &all.deferred_world, label, "in the deferred mode");
+    for (;; cases++) {
+        any_args args;
+        op_world_reset(&machine.world, (uint64_t)cases);
+        if (!test->make(&machine.world, cases, &args))
+            break;
+        op_world_upload(&machine.world);
+        test->reference(&machine.world, &args);
+        for (int k = 0; k < KERNEL_NAMES; k++) {
+            if (tdm_kernels_named(kernel_names[k]) != NULL)
+                run_kernels(test, &machine, &args, cases, kernel_names[k]);
         }
     }
     ck_assert_int_gt(cases, 0);
-    backends_deinit(&all);
+    machine_deinit(&machine);
 }
 
 #define CHECK_OP(name, kind)                                                                       \

@@ -32,7 +32,7 @@ void op_world_reset(op_world *world, uint64_t seed)
 {
     world->used = 0;
     world->region_count = 0;
-    world->draws = seed << 32;
+    world->draws = seed;
     memset(world->fields, 0, sizeof world->fields);
     world->scalars = op_bytes(world, sizeof *world->scalars);
     tdm_step_scalars *scalars = op_host(world, world->scalars);
@@ -56,10 +56,13 @@ void *op_bytes(op_world *world, size_t bytes)
     return world->device + at;
 }
 
+/* splitmix64 (Steele et al., 2014). */
 static uint32_t draw_word(op_world *world)
 {
-    uint64_t draw = world->draws++;
-    return tdm_random((tdm_philox_key){{77, 1}}, draw >> 32, 0, (uint32_t)draw);
+    uint64_t z = world->draws += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)(z >> 32);
 }
 
 int64_t op_draw(op_world *world, int64_t below)
@@ -169,9 +172,14 @@ void op_world_upload(op_world *world)
             world->values[j] = (double)floats[j];
     }
     memcpy(&world->expected, op_host(world, world->scalars), sizeof world->expected);
-    const tdm_backend_type *type = world->backend->type;
-    ck_assert_ok(type->copy_in(world->backend, world->device, world->host, world->used, NULL));
-    ck_assert_ok(type->stream_sync(world->backend, NULL));
+    op_world_restart(world, world->backend);
+}
+
+void op_world_restart(op_world *world, tdm_backend *backend)
+{
+    world->backend = backend;
+    ck_assert_ok(backend->type->copy_in(backend, world->device, world->initial, world->used, NULL));
+    ck_assert_ok(backend->type->stream_sync(backend, NULL));
 }
 
 void op_world_download(op_world *world)
