@@ -93,8 +93,8 @@ static ALWAYS_INLINE void fetch_row(const float *row, int64_t dim)
         __builtin_prefetch(row + d);
 }
 
-static ALWAYS_INLINE void add_scaled_inline(int64_t n, float a, const float *restrict x,
-                                            float *restrict y)
+static ALWAYS_INLINE void add_scaled_inline(int64_t n, float a, const float *__restrict x,
+                                            float *__restrict y)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = multiply_add(a, x[i], y[i]);

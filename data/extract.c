@@ -306,8 +306,7 @@ static tdm_status reject_cut_record(extraction *run)
     if (text->cut_bytes == 0)
         return TDM_OK;
     tdm_span span = {text->size, text->size + text->cut_bytes};
-    TDM_TRY(add_bad(run, run->parse.line++, run->out->records, span, -1,
-                    TDM_RECORD_TOO_LONG));
+    TDM_TRY(add_bad(run, run->parse.line++, run->out->records, span, -1, TDM_RECORD_TOO_LONG));
     run->out->records++;
     return TDM_OK;
 }

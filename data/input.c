@@ -77,8 +77,7 @@ static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_inp
             tdm_record_format_create(options->format, file->path, line, length, &input->format));
         input->owns_format = true;
     }
-    TDM_TRY(
-        input->format->type->open_file(input->format, file->path, line, length, &file->layout));
+    TDM_TRY(input->format->type->open_file(input->format, file->path, line, length, &file->layout));
     TDM_FAIL_IF(file->layout.header && length > longest, TDM_E_DATA,
                 "%s:1: the header is longer than %zu bytes", file->path, longest);
     return TDM_OK;

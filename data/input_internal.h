@@ -25,9 +25,9 @@ struct tdm_input {
     bool eager;
     const atomic_bool *cancel;
     _Atomic(int32_t) *block_lines; /* [block_count], -1 unknown; seekable inputs */
-    tdm_once *once; /* [file_count] */
-    bool reads_once; /* some file can be read only once, */
-    bool used;       /* and has been */
+    tdm_once *once;                /* [file_count] */
+    bool reads_once;               /* some file can be read only once, */
+    bool used;                     /* and has been */
 };
 
 /* Makes room for `bytes` of text and sets text->text; padding is zero. */

@@ -48,9 +48,9 @@ typedef struct tdm_parse {
     uint32_t size;
     const tdm_file_layout *layout;
     int64_t max_record_bytes; /* a longer record is rejected; its line end does not count */
-    tdm_span *cells;        /* [capacity, columns]: becomes records.cells */
-    tdm_span *record_spans; /* [capacity] */
-    uint32_t *record_lines; /* [capacity]: line within the text */
+    tdm_span *cells;          /* [capacity, columns]: becomes records.cells */
+    tdm_span *record_spans;   /* [capacity] */
+    uint32_t *record_lines;   /* [capacity]: line within the text */
     int64_t capacity;
     uint32_t *separators; /* scratch, [TDM_PARSE_SCRATCH] */
     void (*reject)(void *context, uint32_t line, tdm_span span, int32_t column, const char *reason);

@@ -296,6 +296,24 @@ START_TEST(inspect_tells_what_is_there)
 }
 END_TEST
 
+START_TEST(the_benchmark_of_training_answers_in_json)
+{
+    tdm_ran ran = tdm_run_shell("cd %s && mkdir tmp && TMPDIR=%s/tmp tandem bench train r.yaml "
+                                "--rows 2000 --json && ls tmp 1>&2",
+                                folder, folder);
+    json_t *json = parse(&ran);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "rows")), 2000);
+    static const char *const keys[] = {"rows_per_second", "bytes_per_second",
+                                       "matmul_limit_rows_per_second"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        ck_assert_msg(json_number_value(json_object_get(json, keys[i])) > 0, "%s", keys[i]);
+    ck_assert_uint_gt(json_array_size(json_object_get(json, "products")), 2);
+    ck_assert_ptr_null(strstr(ran.err, "tandem-bench"));
+    json_decref(json);
+    tdm_ran_free(&ran);
+}
+END_TEST
+
 /* A damaged checkpoint is named; where none is good, predict fails and inspect still tells. */
 START_TEST(a_damaged_checkpoint_is_named)
 {
@@ -421,6 +439,7 @@ int main(void)
         an_interrupted_prediction_leaves_no_file,
         standard_input_is_answered_as_it_is_read,
         inspect_tells_what_is_there,
+        the_benchmark_of_training_answers_in_json,
         a_damaged_checkpoint_is_named,
         the_library_answers_as_the_program_does,
         the_library_answers_many_records_at_once,
