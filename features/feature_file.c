@@ -160,9 +160,11 @@ static tdm_status load_feature(const char *path, const json_t *json,
     if (text == NULL || index < 0 || *column < 0)
         return damaged(path, "a feature lacks its name, column or transform");
     *transform = (tdm_transform)index;
-    *min = json_number_value(json_object_get(json, "min"));
-    *max = json_number_value(json_object_get(json, "max"));
-    if (*transform == TDM_TRANSFORM_CLIP && !(*min < *max))
+    const json_t *least = json_object_get(json, "min"), *most = json_object_get(json, "max");
+    *min = json_number_value(least);
+    *max = json_number_value(most);
+    if (*transform == TDM_TRANSFORM_CLIP &&
+        !(json_is_number(least) && json_is_number(most) && *min < *max))
         return damaged(path, "clip lacks its min and max");
     return tdm_strdup(text, name);
 }
