@@ -41,17 +41,18 @@ size_t tdm_byte_order_mark(const char *text, size_t bytes)
 }
 
 /* Reads until a line end, the end of the file or FIRST_LINE_BYTES. */
-static tdm_status read_head(tdm_source *source, char *head, size_t *bytes)
+static tdm_status read_head(tdm_source *source, char **head, size_t *bytes)
 {
-    *bytes = 0;
+    size_t capacity = 0;
     while (*bytes < FIRST_LINE_BYTES) {
         size_t wanted = *bytes == 0 ? 4096 : *bytes;
         if (wanted > FIRST_LINE_BYTES - *bytes)
             wanted = FIRST_LINE_BYTES - *bytes;
         size_t got;
-        TDM_TRY(tdm_source_read(source, head + *bytes, wanted, &got));
+        TDM_TRY(tdm_grow(head, &capacity, *bytes + wanted, 1));
+        TDM_TRY(tdm_source_read(source, *head + *bytes, wanted, &got));
         *bytes += got;
-        if (got == 0 || memchr(head + *bytes - got, '\n', got) != NULL)
+        if (got == 0 || memchr(*head + *bytes - got, '\n', got) != NULL)
             break;
     }
     return TDM_OK;
@@ -94,8 +95,7 @@ static tdm_status look_at_file(tdm_input *input, int32_t index, const tdm_input_
     TDM_TRY(tdm_source_open(file->path, input->cancel, &source));
     if (input->eager)
         tdm_source_set_eager(source);
-    TDM_TRY_GOTO(tdm_alloc(FIRST_LINE_BYTES, 1, &head), out);
-    TDM_TRY_GOTO(read_head(source, head, &bytes), out);
+    TDM_TRY_GOTO(read_head(source, &head, &bytes), out);
     TDM_TRY_GOTO(use_head(input, file, options, head, bytes), out);
     struct stat info;
     if (strcmp(file->path, "-") == 0 || stat(file->path, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -496,6 +496,8 @@ tdm_status tdm_ctr_featurizer_create(const tdm_feature_spec *spec, const tdm_rec
     lay_out_columns(featurizer);
     TDM_TRY_GOTO(lay_out_batch(featurizer, batch_size), fail);
     TDM_TRY_GOTO(tdm_feature_spec_hash(spec, format, &featurizer->base.spec_hash), fail);
+    /* Blocks without labels are others. */
+    featurizer->base.spec_hash += use == TDM_CTR_PREDICTION;
     *out = &featurizer->base;
     return TDM_OK;
 fail:

@@ -118,12 +118,13 @@ static tdm_status load_format(const char *path, const json_t *records, tdm_recor
         if (strcmp(tdm_record_format_names[i], name) == 0)
             options.type = i;
     }
-    if (options.type < 0 || separator == NULL || strlen(separator) != 1 ||
-        json_array_size(columns) == 0)
+    const json_t *header = json_object_get(records, "header");
+    if (options.type < 0 || separator == NULL || strlen(separator) != 1 || separator[0] < 1 ||
+        strchr("\n\r\"", separator[0]) != NULL || json_array_size(columns) == 0 ||
+        !json_is_boolean(header))
         return damaged(path, "records");
     options.separator = separator[0];
-    options.header =
-        json_is_true(json_object_get(records, "header")) ? TDM_HEADER_YES : TDM_HEADER_NO;
+    options.header = json_is_true(header) ? TDM_HEADER_YES : TDM_HEADER_NO;
     tdm_strings names = {.count = (int64_t)json_array_size(columns)};
     TDM_TRY(tdm_alloc((size_t)names.count, sizeof *names.items, &names.items));
     tdm_status status = TDM_OK;
@@ -136,6 +137,12 @@ static tdm_status load_format(const char *path, const json_t *records, tdm_recor
     options.columns = names;
     if (status == TDM_OK)
         status = tdm_record_format_create(&options, path, "", 0, out);
+    /* Some formats have columns of their own, which must be these. */
+    bool same = status == TDM_OK && (*out)->column_count == names.count;
+    for (int64_t i = 0; same && i < names.count; i++)
+        same = strcmp((*out)->columns[i], names.items[i]) == 0;
+    if (status == TDM_E_CONFIG || (status == TDM_OK && !same))
+        status = damaged(path, "records.columns");
     tdm_free(names.items);
     return status;
 }
@@ -153,8 +160,12 @@ static tdm_status load_feature(const char *path, const json_t *json,
     if (text == NULL || index < 0 || *column < 0)
         return damaged(path, "a feature lacks its name, column or transform");
     *transform = (tdm_transform)index;
-    *min = json_number_value(json_object_get(json, "min"));
-    *max = json_number_value(json_object_get(json, "max"));
+    const json_t *least = json_object_get(json, "min"), *most = json_object_get(json, "max");
+    *min = json_number_value(least);
+    *max = json_number_value(most);
+    if (*transform == TDM_TRANSFORM_CLIP &&
+        !(json_is_number(least) && json_is_number(most) && *min < *max))
+        return damaged(path, "clip lacks its min and max");
     return tdm_strdup(text, name);
 }
 
@@ -162,6 +173,8 @@ static tdm_status load_fields(const char *path, const json_t *json, const tdm_re
                               tdm_feature_spec *spec)
 {
     size_t count = json_array_size(json);
+    if (!json_is_array(json))
+        return damaged(path, "fields");
     TDM_TRY(tdm_alloc(count, sizeof *spec->fields, &spec->fields));
     for (size_t i = 0; i < count; i++) {
         const json_t *item = json_array_get(json, i);
@@ -169,6 +182,10 @@ static tdm_status load_fields(const char *path, const json_t *json, const tdm_re
         TDM_TRY(load_feature(path, item, format, &field->name, &field->column, &field->transform,
                              &field->min, &field->max));
         spec->field_count++;
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(spec->fields[j].name, field->name) == 0)
+                return damaged(path, "two fields have the same name");
+        }
         int encoding = name_index(encoding_names, 2, json_object_get(item, "encoding"));
         field->buckets = json_integer_value(json_object_get(item, "buckets"));
         json_int_t dim = json_integer_value(json_object_get(item, "embedding_dim"));
@@ -185,6 +202,8 @@ static tdm_status load_dense(const char *path, const json_t *json, const tdm_rec
                              tdm_feature_spec *spec)
 {
     size_t count = json_array_size(json);
+    if (!json_is_array(json))
+        return damaged(path, "dense");
     TDM_TRY(tdm_alloc(count, sizeof *spec->dense, &spec->dense));
     for (size_t i = 0; i < count; i++) {
         tdm_dense_feature *feature = &spec->dense[i];
@@ -209,9 +228,13 @@ static tdm_status load_spec(const char *path, const json_t *json, tdm_feature_sp
     spec->label = label == NULL ? -1 : tdm_record_format_find(*format, label);
     if (spec->label < 0)
         return damaged(path, "label");
-    spec->hash_seed = (uint64_t)json_integer_value(json_object_get(json, "hash_seed"));
+    const json_t *hash_seed = json_object_get(json, "hash_seed");
+    if (!json_is_integer(hash_seed))
+        return damaged(path, "hash_seed");
+    spec->hash_seed = (uint64_t)json_integer_value(hash_seed);
     TDM_TRY(load_fields(path, json_object_get(json, "fields"), *format, spec));
-    return load_dense(path, json_object_get(json, "dense"), *format, spec);
+    TDM_TRY(load_dense(path, json_object_get(json, "dense"), *format, spec));
+    return spec->field_count + spec->dense_count > 0 ? TDM_OK : damaged(path, "it has no feature");
 }
 
 tdm_status tdm_feature_spec_load(const char *path, tdm_feature_spec **spec,

@@ -231,10 +231,11 @@ static tdm_status apply_to_column(spec_builder *builder, const feature_line *lin
         tdm_dense_feature *feature;
         TDM_TRY(find_dense(builder, name, column, &feature));
         feature->column = column;
-        if (line->transform > 0)
+        if (line->transform > 0) {
             feature->transform = (tdm_transform)(line->transform - 1);
-        feature->min = line->min;
-        feature->max = line->max;
+            feature->min = line->min;
+            feature->max = line->max;
+        }
         return TDM_OK;
     }
     tdm_field *field;
@@ -266,10 +267,12 @@ static bool split_range(const char *text, int *prefix, long *first, long *last)
     const char *second = dots + 2;
     if (number == dots || strncmp(text, second, (size_t)*prefix) != 0)
         return false;
-    char *end;
+    second += *prefix;
+    if (*second == '\0' || second[strspn(second, "0123456789")] != '\0')
+        return false;
     *first = strtol(number, NULL, 10);
-    *last = strtol(second + *prefix, &end, 10);
-    return *end == '\0' && end > second + *prefix && *first <= *last && *last - *first < 100000;
+    *last = strtol(second, NULL, 10);
+    return *first <= *last && *last - *first < 100000;
 }
 
 static tdm_status apply_line(spec_builder *builder, const feature_line *line)

@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define NUMBER_BYTES 128
-
 static locale_t c_locale;
 
 static void make_locale(void)
@@ -82,7 +80,7 @@ bool tdm_parse_number(const char *text, size_t bytes, double *out)
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     number_parts parts;
-    if (!split_number(text, bytes, &parts))
+    if (bytes > TDM_FEATURE_NUMBER_BYTES || !split_number(text, bytes, &parts))
         return false;
     /* Both factors are exact in double, so one operation rounds once (Clinger, 1990). */
     if (parts.significant <= 15 && parts.exponent >= -22 && parts.exponent <= 22) {
@@ -94,8 +92,8 @@ bool tdm_parse_number(const char *text, size_t bytes, double *out)
     }
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_locale);
-    char copy[NUMBER_BYTES];
-    if (bytes >= sizeof copy || c_locale == (locale_t)0)
+    char copy[TDM_FEATURE_NUMBER_BYTES + 1];
+    if (c_locale == (locale_t)0)
         return false;
     memcpy(copy, text, bytes);
     copy[bytes] = '\0';

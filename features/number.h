@@ -7,8 +7,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Parses [+-] digits [. digits] [e [+-] digits], all of the text, correctly rounded, in no locale.
- * False for anything else, and for what is not finite ("nan", "inf", 1e999). */
+#define TDM_FEATURE_NUMBER_BYTES 127
+
+/* Parses [+-] digits [. digits] [e [+-] digits], all of the text, at most
+ * TDM_FEATURE_NUMBER_BYTES of it, correctly rounded, in no locale. Digits may be missing on one
+ * side of the point. False for anything else, and for what is not finite ("nan", "inf", 1e999). */
 bool tdm_parse_number(const char *text, size_t bytes, double *out);
 
 /* Parses an integer of one to eight characters, '-' included, without a branch on its length. The
