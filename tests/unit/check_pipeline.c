@@ -171,6 +171,14 @@ static void blocks_smaller_than_a_line(tdm_data_rig_options *options)
     options->window_blocks = 5;
 }
 
+static void very_many_lanes(tdm_data_rig_options *options)
+{
+    options->lanes = TDM_MAX_LANES;
+    options->batch_size = TDM_MAX_LANES;
+    options->block_bytes = 50;
+    options->window_blocks = 1;
+}
+
 static void one_block(tdm_data_rig_options *options)
 {
     options->block_bytes = 1 << 20;
@@ -190,6 +198,7 @@ START_TEST(test_lanes_and_windows_give_same_batches)
     check_changed(more_lanes_than_blocks);
     check_changed(windows_smaller_than_a_batch);
     check_changed(blocks_smaller_than_a_line);
+    check_changed(very_many_lanes);
     check_changed(one_block);
     check_changed(no_seed_and_many_epochs);
 }
@@ -288,6 +297,81 @@ START_TEST(test_order_changes_with_epoch_and_seed)
 }
 END_TEST
 
+/* Deliveries may be held as long as one place of the ring is left, and stay as they are. */
+START_TEST(test_held_batches_stay_as_they_are)
+{
+    char folder[TDM_FOLDER_BYTES];
+    tdm_new_folder(folder);
+    char *text = tdm_data_rig_text(0, ROWS, 17);
+    char *path = tdm_data_rig_put_text(folder, "a.csv", text);
+    tdm_data_rig_options options = options_for(path);
+    tdm_given_list whole = {0}, held = {0}, late = {0};
+    tdm_data_rig_run(&options, &whole);
+    options.depth = 5;
+    options.threads = 3;
+    tdm_data_rig rig;
+    tdm_data_rig_open(&options, &rig);
+    tdm_data_rig_start(&rig);
+    tdm_delivery *ring[4] = {NULL};
+    for (size_t i = 0; i < whole.count + 4; i++) {
+        tdm_delivery **place = &ring[i % 4];
+        if (*place != NULL) {
+            tdm_given_note(&late, *place);
+            tdm_pipeline_release(rig.pipeline, *place);
+            *place = NULL;
+        }
+        if (i >= whole.count)
+            continue;
+        ck_assert_ok(tdm_pipeline_next(rig.pipeline, place));
+        tdm_given_note(&held, *place);
+    }
+    tdm_data_rig_close(&rig);
+    tdm_given_same(&whole, 0, &held, true);
+    tdm_given_same(&whole, 0, &late, true);
+    tdm_given_list_free(&whole);
+    tdm_given_list_free(&held);
+    tdm_given_list_free(&late);
+    tdm_free(path);
+    tdm_free(text);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
+/* Epochs without end are those of a run of so many, and so on. */
+START_TEST(test_epochs_without_end)
+{
+    char folder[TDM_FOLDER_BYTES];
+    tdm_new_folder(folder);
+    char *text = tdm_data_rig_text(0, 50, 0);
+    for (int stream = 0; stream < 2; stream++) {
+        char *path = tdm_data_rig_put_text(folder, stream ? "a.csv.gz" : "a.csv", text);
+        tdm_data_rig_options options = options_for(path);
+        options.epochs = 9;
+        tdm_given_list nine = {0}, list = {0};
+        tdm_data_rig_run(&options, &nine);
+        options.epochs = -1;
+        tdm_data_rig rig;
+        tdm_data_rig_open(&options, &rig);
+        tdm_data_rig_start(&rig);
+        while (list.count < 3 * nine.count) {
+            tdm_delivery *delivery;
+            ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+            ck_assert(!delivery->last);
+            tdm_given_note(&list, delivery);
+            tdm_pipeline_release(rig.pipeline, delivery);
+        }
+        tdm_data_rig_close(&rig);
+        for (size_t i = 0; i < nine.count; i++)
+            ck_assert_uint_eq(nine.items[i].hash, list.items[i].hash);
+        tdm_given_list_free(&nine);
+        tdm_given_list_free(&list);
+        tdm_free(path);
+    }
+    tdm_free(text);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
 START_TEST(test_gzip_and_zstd_are_the_same_stream)
 {
     char folder[TDM_FOLDER_BYTES];
@@ -339,5 +423,6 @@ TDM_CHECK_MAIN(test_plain_file_gives_same_batches, test_gzip_file_gives_same_bat
                test_zstd_file_gives_same_batches, test_bad_records_give_same_batches_and_reports,
                test_several_files_give_same_batches, test_lanes_and_windows_give_same_batches,
                test_hold_out_gives_same_batches, test_every_row_once_an_epoch,
-               test_order_changes_with_epoch_and_seed, test_gzip_and_zstd_are_the_same_stream,
+               test_order_changes_with_epoch_and_seed, test_held_batches_stay_as_they_are,
+               test_epochs_without_end, test_gzip_and_zstd_are_the_same_stream,
                test_shares_rise_to_one)
