@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- passes ------------------------------------------------------------------------------------
- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 #define PASSES_MIN     3
 #define PASSES_SECONDS 2.0
@@ -52,8 +51,7 @@ double tdm_passes_median(const tdm_passes *passes)
     return sorted[passes->count / 2];
 }
 
-/* ---- products ----------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 #define PRODUCT_SECONDS 0.1
 
@@ -141,8 +139,7 @@ double tdm_products_seconds(const tdm_product_speed *speeds, int count)
     return seconds;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 tdm_status tdm_temporary_folder(char **out)
 {

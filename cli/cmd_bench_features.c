@@ -36,8 +36,7 @@ typedef struct bench {
     tdm_extract *extracts; /* [threads] */
 } bench;
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static tdm_status count_block(void *context, const tdm_extract *block)
 {
@@ -85,8 +84,7 @@ static tdm_status source_pass(bench *run)
     return status;
 }
 
-/* ---- the cache ---------------------------------------------------------------------------------
- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 typedef struct cache_reader {
     bench *run;
@@ -156,8 +154,7 @@ done:
     return status;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static double rate(double count, const tdm_passes *passes)
 {

@@ -34,8 +34,7 @@ typedef struct bench {
     int product_count;
 } bench;
 
-/* ---- what is trained ---------------------------------------------------------------------------
- */
+/* ---- what is trained ------------------------------------------------------------------------- */
 
 static tdm_status write_log(void *context, const char *bytes, size_t size)
 {
@@ -91,8 +90,7 @@ static tdm_status make_arguments(bench *run)
     return TDM_OK;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static tdm_status train(bench *run)
 {
@@ -160,8 +158,7 @@ static tdm_status measure_limit(bench *run)
     return status;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static double limit_of(const bench *run)
 {

@@ -32,8 +32,7 @@ static tdm_status take_block(void *context, const tdm_extract *block)
     return tdm_bad_record_log_add(check->log, check->reading.input, &report);
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int64_t bad_count(const checking *check)
 {

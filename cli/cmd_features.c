@@ -28,8 +28,7 @@ typedef struct showing {
     int64_t bad;
 } showing;
 
-/* ---- one row -----------------------------------------------------------------------------------
- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 /* The next cell of a row's kept cells, which are CSV, in show->cell. */
 static tdm_status next_cell(showing *show, const char **at, const char *end)
@@ -149,8 +148,7 @@ static tdm_status show_row(showing *show, const tdm_extract *block, int64_t row)
     return object != NULL ? TDM_OK : tdm_text_printf(&show->text, "\n");
 }
 
-/* ---- the first rows ----------------------------------------------------------------------------
- */
+/* ---- the first rows -------------------------------------------------------------------------- */
 
 static tdm_status keep_cells(const tdm_reading *reading)
 {
@@ -207,8 +205,7 @@ static tdm_status show_rows(showing *show)
     return TDM_OK;
 }
 
-/* ---- all rows ----------------------------------------------------------------------------------
- */
+/* ---- all rows -------------------------------------------------------------------------------- */
 
 typedef struct summing {
     tdm_field_stats *stats;

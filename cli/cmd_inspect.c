@@ -34,8 +34,7 @@ typedef struct inspection {
     json_t *state;            /* the same */
 } inspection;
 
-/* ---- looking -----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static tdm_status load_features(inspection *found)
 {
@@ -108,8 +107,7 @@ static int64_t parameter_count(const inspection *found)
     return elements;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static json_t *shape_json(const tdm_shape *shape)
 {

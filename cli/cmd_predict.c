@@ -17,8 +17,7 @@ typedef struct predict_values {
     bool force;
 } predict_values;
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 typedef struct answering {
     tdm_output *output;
@@ -65,8 +64,7 @@ static tdm_status answer_block(void *context, const tdm_extract *block, const fl
     return answer->flush ? tdm_output_flush(answer->output) : TDM_OK;
 }
 
-/* ---- the verb ----------------------------------------------------------------------------------
- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 /* "C1,C2" taken apart in place; *names is freed with tdm_free(). */
 static tdm_status split_names(char *text, const char ***names, int *count)

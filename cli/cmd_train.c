@@ -28,8 +28,7 @@ static tdm_status load_recipe(const tdm_command *command, tdm_recipe **recipe)
     return status;
 }
 
-/* ---- the dry run -------------------------------------------------------------------------------
- */
+/* ---- the dry run ----------------------------------------------------------------------------- */
 
 static json_t *plan_json(const tdm_train_plan *plan)
 {
@@ -63,8 +62,7 @@ static tdm_status dry_run(tdm_recipe *recipe, bool json)
     return status;
 }
 
-/* ---- training ----------------------------------------------------------------------------------
- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 static tdm_status result_json(const tdm_recipe *recipe, const tdm_train_result *result)
 {

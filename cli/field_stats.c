@@ -58,8 +58,7 @@ void tdm_field_stats_destroy(tdm_field_stats *stats)
     tdm_free(stats);
 }
 
-/* ---- counting ----------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 /* The finalizer of MurmurHash3: ids are no hashes. */
 static uint64_t mix(uint64_t x)
@@ -141,8 +140,7 @@ double tdm_field_stats_label_mean(const tdm_field_stats *stats)
     return stats->rows > 0 ? stats->label_sum / (double)stats->rows : NAN;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 typedef struct field_result {
     double missing_share;

@@ -24,8 +24,7 @@ const char *tdm_bytes_text(double bytes)
     return text;
 }
 
-/* ---- what is there -----------------------------------------------------------------------------
- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 /* The rest of the first line of `path` that begins with `key` and blanks, ':' between. */
 static bool read_field(const char *path, const char *key, char *value, size_t bytes)
@@ -102,8 +101,7 @@ void tdm_machine_get(tdm_machine *out)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 #define SCAN_BYTES       ((size_t)256 << 20)
 #define SCAN_CHUNK_BYTES ((size_t)1 << 20)
@@ -151,8 +149,7 @@ tdm_status tdm_measure_memory(tdm_pool *pool, double seconds, double *bytes_per_
     return status;
 }
 
-/* ---- matrix products ---------------------------------------------------------------------------
- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 #define SQUARE 1024
 

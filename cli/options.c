@@ -9,8 +9,7 @@
 
 #define MAX_OPTIONS 16
 
-/* ---- finding options ---------------------------------------------------------------------------
- */
+/* ---- finding options ------------------------------------------------------------------------- */
 
 static int option_count(const tdm_verb *verb)
 {
@@ -55,8 +54,7 @@ static tdm_status unknown_option(const tdm_verb *verb, const char *word)
                     near != NULL ? "?" : "");
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static tdm_status add_text(tdm_strings *texts, const char *value)
 {
@@ -108,8 +106,7 @@ static void set_fallbacks(tdm_command *command)
     }
 }
 
-/* ---- parsing -----------------------------------------------------------------------------------
- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 typedef struct word_list {
     int count;
@@ -212,8 +209,7 @@ void tdm_command_deinit(tdm_command *command)
     *command = (tdm_command){0};
 }
 
-/* ---- help --------------------------------------------------------------------------------------
- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 #define HELP_COLUMN 24
 

@@ -9,8 +9,7 @@
 #define LINE_BYTES       320
 #define TERMINAL_SECONDS 0.2 /* between two writings of the line */
 
-/* ---- numbers for people ------------------------------------------------------------------------
- */
+/* ---- numbers for people ---------------------------------------------------------------------- */
 
 static char *next_text(void)
 {
@@ -50,8 +49,7 @@ const char *tdm_duration_text(double seconds)
     return text;
 }
 
-/* ---- the line ----------------------------------------------------------------------------------
- */
+/* ---- the line -------------------------------------------------------------------------------- */
 
 void tdm_progress_init(tdm_progress *progress, const char *what, double every_seconds)
 {
@@ -106,8 +104,7 @@ void tdm_progress_rows(void *context, int64_t rows, double share)
     show(line);
 }
 
-/* ---- training ----------------------------------------------------------------------------------
- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 static size_t append_epoch(char *line, size_t bytes, const tdm_train_status *status)
 {

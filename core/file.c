@@ -13,7 +13,7 @@
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct tdm_file_writer {
     char *path;
@@ -189,7 +189,7 @@ tdm_status tdm_file_put(const char *path, const void *data, size_t bytes)
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static tdm_status open_for_reading(const char *path, int *out)
 {

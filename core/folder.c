@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- paths --------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 tdm_status tdm_path_join(const char *folder, const char *name, char **out)
 {
@@ -82,7 +82,7 @@ tdm_status tdm_link_replace(const char *target, const char *path)
     return status;
 }
 
-/* ---- folders ------------------------------------------------------------------------------- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 tdm_status tdm_folder_sync(const char *path)
 {

@@ -35,8 +35,7 @@ TDM_MUST_CHECK tdm_status tdm_cpu_use_kernels(tdm_backend *backend, const char *
  */
 TDM_MUST_CHECK tdm_status tdm_cpu_scratch(tdm_cpu_backend *backend, size_t bytes, void *out);
 
-/* ---- helpers of the ops ------------------------------------------------------------------------
- */
+/* ---- helpers of the ops ---------------------------------------------------------------------- */
 
 /* The count of valid rows of a matrix with `all` rows. */
 static inline int64_t tdm_cpu_rows(const int64_t *rows, int64_t all)

@@ -39,8 +39,7 @@ tdm_status tdm_cpu_add(tdm_backend *backend, const tdm_add_args *args, tdm_strea
     return TDM_OK;
 }
 
-/* ---- dropout -----------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 typedef struct dropout_job {
     const tdm_kernels *kernels;
@@ -80,8 +79,7 @@ tdm_status tdm_cpu_dropout(tdm_backend *backend, const tdm_dropout_args *args, t
     return TDM_OK;
 }
 
-/* ---- sums over rows ----------------------------------------------------------------------------
- */
+/* ---- sums over rows -------------------------------------------------------------------------- */
 
 typedef struct sum_job {
     const tdm_kernels *kernels;

@@ -40,8 +40,7 @@ static bool is_plain(const tdm_embedding_field *field, const float *weights)
     return field->offsets < 0 && weights == NULL;
 }
 
-/* ---- forward -----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     const tdm_kernels *kernels;
@@ -99,8 +98,7 @@ tdm_status tdm_cpu_embedding_fwd(tdm_backend *backend, const tdm_embedding_fwd_a
     return TDM_OK;
 }
 
-/* ---- backward ----------------------------------------------------------------------------------
- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 typedef struct backward_job {
     const tdm_kernels *kernels;

@@ -145,8 +145,7 @@ static tdm_status run_product(tdm_backend *backend, gemm_job *job)
     return TDM_OK;
 }
 
-/* ---- products with a vector --------------------------------------------------------------------
- */
+/* ---- products with a vector ------------------------------------------------------------------ */
 
 /* Makes a column or row of a matrix contiguous. */
 static tdm_status get_vector(tdm_backend *backend, const tdm_matrix *matrix, bool column,

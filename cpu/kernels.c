@@ -1,8 +1,7 @@
 /* Dense runs and dropout, and the table of all kernels. */
 #include "cpu/kernels_vector.h"
 
-/* ---- dense runs --------------------------------------------------------------------------------
- */
+/* ---- dense runs ------------------------------------------------------------------------------ */
 
 static void add(int64_t n, const float *restrict x, float *restrict y)
 {
@@ -151,8 +150,7 @@ static void cross_bwd(int64_t n, const float *restrict x0, const float *restrict
     }
 }
 
-/* ---- dropout -----------------------------------------------------------------------------------
- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static ALWAYS_INLINE float drop(const tdm_dropout_row *row, uint32_t word, float x)
 {

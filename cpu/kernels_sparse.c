@@ -1,8 +1,7 @@
 /* Embeddings, factorization machines and updates. */
 #include "cpu/kernels_vector.h"
 
-/* ---- embeddings --------------------------------------------------------------------------------
- */
+/* ---- embeddings ------------------------------------------------------------------------------ */
 
 static ALWAYS_INLINE void gather_rows(int64_t count, int64_t dim, const float *restrict table,
                                       const uint32_t *restrict ids, bool accumulate,
@@ -106,8 +105,7 @@ void KERNEL(sum_positions)(int64_t count, int64_t dim, const int32_t *starts,
         sum_rows(count, dim, starts, positions, dout, stride, out);
 }
 
-/* ---- factorization machine ---------------------------------------------------------------------
- */
+/* ---- factorization machine ------------------------------------------------------------------- */
 
 static ALWAYS_INLINE float fm_columns(int width, int64_t fields, int64_t dim,
                                       const float *restrict embeddings, float *restrict sums)
@@ -165,8 +163,7 @@ void KERNEL(fm_bwd)(int64_t fields, int64_t dim, const float *embeddings, const 
         fm_bwd_rows(fields, dim, embeddings, sums, dout, accumulate, d_embeddings);
 }
 
-/* ---- updates -----------------------------------------------------------------------------------
- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static ALWAYS_INLINE float scaled_gradient(const tdm_update_factors *factors, float gradient,
                                            float value)

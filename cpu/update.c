@@ -7,8 +7,7 @@
 
 #define RUN_TILE 16384 /* elements of a dense run */
 
-/* ---- norms -------------------------------------------------------------------------------------
- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 typedef struct norm_job {
     const tdm_kernels *kernels;
@@ -80,8 +79,7 @@ tdm_status tdm_cpu_prepare_update(tdm_backend *backend, const tdm_prepare_update
     return TDM_OK;
 }
 
-/* ---- updates -----------------------------------------------------------------------------------
- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static tdm_update_factors make_factors(const tdm_update_rule *rule, const tdm_step_scalars *scalars,
                                        double learning_rate)

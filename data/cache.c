@@ -57,8 +57,7 @@ tdm_status tdm_cache_path(const tdm_extractor *extractor, const char *folder, ch
                       (unsigned long long)XXH3_64bits_digest(&state));
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static int column_pieces(const tdm_columns_layout *layout, tdm_extract *extract, int64_t rows,
                          struct iovec *pieces)
@@ -114,8 +113,7 @@ static bool move_pieces(int fd, struct iovec *pieces, int count, uint64_t offset
     return true;
 }
 
-/* ---- bad records --------------------------------------------------------------------------------
- */
+/* ---- bad records ----------------------------------------------------------------------------- */
 
 static tdm_status pack_bad_records(const tdm_extract *extract, char **out, size_t *bytes)
 {
@@ -143,8 +141,7 @@ static tdm_status pack_bad_records(const tdm_extract *extract, char **out, size_
     return TDM_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct tdm_cache_writer {
     char *path, *temporary;
@@ -291,8 +288,7 @@ void tdm_cache_writer_close(tdm_cache_writer *writer)
     tdm_free(writer);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct tdm_cache {
     char *path;

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* ---- the order ----------------------------------------------------------------------------------
- */
+/* ---- the order ------------------------------------------------------------------------------- */
 
 /* Windows of a lane in an epoch; more than can be where the end of a stream is not known. */
 int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane)
@@ -47,8 +46,7 @@ static tdm_status block_at(tdm_pipeline *pipeline, int64_t epoch, int64_t positi
     return TDM_OK;
 }
 
-/* ---- loading windows ----------------------------------------------------------------------------
- */
+/* ---- loading windows ------------------------------------------------------------------------- */
 
 /* Moves the lane's load cursor over to the next epoch where this one has no window left. False
  * where there is nothing to load, or not yet. */
@@ -115,8 +113,7 @@ tdm_status tdm_lanes_load(tdm_pipeline *pipeline)
     return TDM_OK;
 }
 
-/* ---- giving out rows ----------------------------------------------------------------------------
- */
+/* ---- giving out rows ------------------------------------------------------------------------- */
 
 /* Rows of the lane's epoch that are loaded, up to `rows`. *known is false where more may come. */
 static int64_t rows_loaded(const tdm_pipeline *pipeline, int index, int64_t rows, bool *known)
@@ -238,8 +235,7 @@ void tdm_lanes_next_epoch(tdm_pipeline *pipeline)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------------------------------
- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 tdm_status tdm_lanes_init(tdm_pipeline *pipeline)
 {

@@ -14,8 +14,7 @@ static double now_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job *job)
 {
@@ -32,8 +31,7 @@ void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status)
     pthread_mutex_unlock(&pipeline->lock);
 }
 
-/* ---- filling a batch ----------------------------------------------------------------------------
- */
+/* ---- filling a batch ------------------------------------------------------------------------- */
 
 static void run_finish(tdm_job *base);
 
@@ -101,8 +99,7 @@ static void run_finish(tdm_job *base)
     tdm_pipeline_job_end(pipeline, TDM_OK);
 }
 
-/* ---- planning -----------------------------------------------------------------------------------
- */
+/* ---- planning -------------------------------------------------------------------------------- */
 
 static double share_consumed(const tdm_pipeline *pipeline)
 {
@@ -192,8 +189,7 @@ void tdm_pipeline_pump(tdm_pipeline *pipeline)
         tdm_error_keep(&pipeline->error, status);
 }
 
-/* ---- the public face ----------------------------------------------------------------------------
- */
+/* ---- the public face ------------------------------------------------------------------------- */
 
 static tdm_status init_slots(tdm_pipeline *pipeline)
 {
@@ -388,8 +384,7 @@ tdm_pipeline_stats tdm_pipeline_stats_get(tdm_pipeline *pipeline)
     return stats;
 }
 
-/* ---- the plan -----------------------------------------------------------------------------------
- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int64_t row_bytes(const tdm_columns_layout *layout)
 {

@@ -135,8 +135,7 @@ struct tdm_pipeline {
     tdm_pipeline_stats stats;
 };
 
-/* ---- lanes.c; the lock is held by the caller of all of these ------------------------------------
- */
+/* ---- lanes.c; the lock is held by the caller of all of these --------------------------------- */
 
 TDM_MUST_CHECK tdm_status tdm_lanes_init(tdm_pipeline *pipeline);
 void tdm_lanes_deinit(tdm_pipeline *pipeline);
@@ -164,7 +163,7 @@ TDM_MUST_CHECK tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline);
 int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane);
 bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch);
 
-/* ---- windows.c; likewise ------------------------------------------------------------------------ */
+/* ---- windows.c; likewise --------------------------------------------------------------------- */
 
 /* A new window at the end of the lane's list, which waits for window_blocks blocks. */
 TDM_MUST_CHECK tdm_status tdm_window_create(tdm_pipeline *pipeline, int lane, int64_t epoch,
@@ -184,15 +183,14 @@ void tdm_windows_free(tdm_loaded_window *first);
 void tdm_extract_free(tdm_extract *extract);
 void tdm_window_release(tdm_pipeline *pipeline, tdm_loaded_window *window);
 
-/* ---- stream_reader.c; likewise ------------------------------------------------------------------ */
+/* ---- stream_reader.c; likewise --------------------------------------------------------------- */
 
 TDM_MUST_CHECK tdm_status tdm_stream_reader_init(tdm_pipeline *pipeline);
 
 /* Starts the reader where a lane waits for what it has not read. */
 void tdm_stream_reader_start(tdm_pipeline *pipeline);
 
-/* ---- pipeline.c ---------------------------------------------------------------------------------
- */
+/* ---- pipeline.c ------------------------------------------------------------------------------ */
 
 /* With the lock held: does whatever can be done now. */
 void tdm_pipeline_pump(tdm_pipeline *pipeline);

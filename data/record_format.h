@@ -108,8 +108,7 @@ int32_t tdm_record_format_find(const tdm_record_format *format, const char *name
 
 void tdm_file_layout_deinit(tdm_file_layout *layout);
 
-/* ---- shared by formats whose records are lines of separated cells (separated_lines.c) -----------
- */
+/* ---- shared by formats whose records are lines of separated cells (separated_lines.c) -------- */
 
 void tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse);
 

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 tdm_status tdm_window_create(tdm_pipeline *pipeline, int lane, int64_t epoch, int64_t number,
                              tdm_loaded_window **out)
@@ -101,7 +101,7 @@ void tdm_windows_free(tdm_loaded_window *first)
     }
 }
 
-/* ---- the cache -------------------------------------------------------------------------------- */
+/* ---- the cache ------------------------------------------------------------------------------- */
 
 static tdm_status cache_block(tdm_pipeline *pipeline, const tdm_extract *extract)
 {
@@ -158,7 +158,7 @@ static tdm_status refuse_damaged_block(const tdm_pipeline *pipeline)
                     tdm_error_message());
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Makes the order of a window whose blocks are all there. Nobody else looks at it before `open`. */
 tdm_status tdm_window_open(tdm_pipeline *pipeline, tdm_loaded_window *window)

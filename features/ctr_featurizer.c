@@ -47,8 +47,7 @@ static tdm_span cell_at(const record_view *view, int64_t record)
     return view->records->cells[record * view->records->columns + view->column];
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static void hash_values(const tdm_field *field, const field_plan *plan, const record_view *view,
                         uint32_t *ids, int64_t stride)
@@ -178,8 +177,7 @@ static void extract_field(const ctr_featurizer *featurizer, int32_t index, const
         hash_values(field, plan, view, ids, stride);
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static bool parse_cell(const char *text, uint32_t bytes, double *number)
 {
@@ -231,8 +229,7 @@ static void extract_labels(const record_view *view, float *labels)
     }
 }
 
-/* ---- extract -----------------------------------------------------------------------------------
- */
+/* ---- extract --------------------------------------------------------------------------------- */
 
 /* Which records were refused, noted beside what the caller of extract wants to hear. */
 typedef struct refusals {
@@ -310,8 +307,7 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
     return TDM_OK;
 }
 
-/* ---- windows and batches -----------------------------------------------------------------------
- */
+/* ---- windows and batches --------------------------------------------------------------------- */
 
 static tdm_status open_window(const tdm_featurizer *featurizer, uint64_t seed, bool shuffle,
                               tdm_window *window)
@@ -395,8 +391,7 @@ static void finish(const tdm_featurizer *base, tdm_batch *batch, int part)
                           &featurizer->distinct[tdm_pool_thread_index()]);
 }
 
-/* ---- creation ----------------------------------------------------------------------------------
- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static void destroy(tdm_featurizer *base)
 {

@@ -90,8 +90,7 @@ tdm_status tdm_feature_spec_save(const tdm_feature_spec *spec, const tdm_record_
     return status;
 }
 
-/* ---- loading -----------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static tdm_status damaged(const char *path, const char *what)
 {

@@ -14,7 +14,7 @@
 
 #define BEST_LINK "best"
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct tdm_checkpoint_writer {
     char *temporary, *replaced, *final; /* the step's folder in its states */
@@ -146,7 +146,7 @@ void tdm_checkpoint_writer_close(tdm_checkpoint_writer *writer)
     tdm_free(writer);
 }
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static int compare_newest_first(const void *a, const void *b)
 {
@@ -255,7 +255,7 @@ tdm_status tdm_checkpoint_path(const char *run_folder, int64_t step, const char 
     return status;
 }
 
-/* ---- keeping ------------------------------------------------------------------------------- */
+/* ---- keeping --------------------------------------------------------------------------------- */
 
 /* The oldest step that stays because it is one of the newest `keep_last` up to `saved_step`. */
 static int64_t oldest_kept(const tdm_checkpoint_list *list, int64_t saved_step, int64_t keep_last)

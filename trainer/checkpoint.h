@@ -18,7 +18,7 @@
 
 #define TDM_CHECKPOINT_VERSION 1
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct tdm_checkpoint_writer tdm_checkpoint_writer;
 
@@ -47,7 +47,7 @@ TDM_MUST_CHECK tdm_status tdm_checkpoint_writer_commit(tdm_checkpoint_writer *wr
 /* Without a commit, removes what was written. NULL is allowed. */
 void tdm_checkpoint_writer_close(tdm_checkpoint_writer *writer);
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 typedef struct tdm_checkpoint_list {
     int64_t *steps; /* newest first */
@@ -73,7 +73,7 @@ TDM_MUST_CHECK tdm_status tdm_checkpoint_newest_good(const char *run_folder, int
 TDM_MUST_CHECK tdm_status tdm_checkpoint_path(const char *run_folder, int64_t step,
                                               const char *name, char **out);
 
-/* ---- keeping ------------------------------------------------------------------------------- */
+/* ---- keeping --------------------------------------------------------------------------------- */
 
 /* Deletes checkpoints older than `saved_step`, which was just saved, so that with it `keep_last`
  * (at least 1) are left, and `best_step` (-1: none) besides. Those of later steps, which a resumed

@@ -44,7 +44,7 @@ void tdm_manifest_free(tdm_manifest *manifest)
     *manifest = (tdm_manifest){0};
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void format_hash(uint64_t hash, char text[HEX_DIGITS + 1])
 {
@@ -95,7 +95,7 @@ tdm_status tdm_manifest_write(const tdm_manifest *manifest, const char *folder)
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The hash in exactly the form that is written, so that any changed byte is seen. */
 static bool parse_hash(const char *text, uint64_t *hash)

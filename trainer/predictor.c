@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- one block ---------------------------------------------------------------------------------
- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 tdm_status tdm_score_block(tdm_scorer *scorer, tdm_extract *block, tdm_block_scores *scores)
 {
@@ -39,8 +38,7 @@ void tdm_block_record_rows(const tdm_extract *block, int64_t *rows)
         rows[block->row_records[row]] = row;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Blocks come parsed ahead on the pool; or, where answers must not wait for input that has not come
  * yet, one after the other on this thread. */

@@ -37,7 +37,7 @@ static tdm_status damaged(const tdm_safetensors *file, const char *format, ...)
     return tdm_fail(TDM_E_FORMAT, "%s: damaged, or not a safetensors file: %s", file->path, text);
 }
 
-/* ---- the file ------------------------------------------------------------------------------ */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static tdm_status read_at(const tdm_safetensors *file, int64_t offset, void *buffer, size_t bytes)
 {
@@ -116,7 +116,7 @@ static tdm_status read_header(tdm_safetensors *file)
     return status;
 }
 
-/* ---- the header ---------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static tdm_status parse_metadata(tdm_safetensors *file, json_t *metadata)
 {
@@ -263,7 +263,7 @@ static tdm_status parse_header(tdm_safetensors *file)
     return place_tensors(file);
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 tdm_status tdm_safetensors_open(const char *path, tdm_safetensors **out)
 {
@@ -327,7 +327,7 @@ tdm_status tdm_safetensors_read(const tdm_safetensors *file, int index, int64_t 
     return read_at(file, tensor->offset + offset, buffer, bytes);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int compare_sources(const void *a, const void *b)
 {

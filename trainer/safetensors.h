@@ -13,7 +13,7 @@
 
 #define TDM_SAFETENSORS_MAX_HEADER ((int64_t)100 * 1000 * 1000)
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* A tensor to write. Its bytes are `data`, or where that is NULL come in pieces from `next`: a
  * piece begins at byte `offset` of the tensor, has at least one byte and ends within the tensor; it
@@ -41,7 +41,7 @@ TDM_MUST_CHECK tdm_status tdm_safetensors_write(const char *path,
                                                 const tdm_safetensors_text *metadata,
                                                 int metadata_count, uint64_t *hash, int64_t *bytes);
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 typedef struct tdm_safetensors tdm_safetensors;
 

@@ -25,8 +25,9 @@ void tdm_train_state_deinit(tdm_train_state *state)
     *state = (tdm_train_state){0};
 }
 
-/* ---- the flat part ---------------------------------------------------------------------------
- * One table for both ways. Reals keep all their bits through 17 digits; NaN is null. */
+/* ---- the flat part ------------------------------------------------------------------------------ */
+
+/* One table for both ways. Reals keep all their bits through 17 digits; NaN is null. */
 
 typedef struct state_entry {
     const char *name;

@@ -327,8 +327,7 @@ START_TEST(a_damaged_checkpoint_is_named)
 }
 END_TEST
 
-/* ---- the library -------------------------------------------------------------------------------
- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 START_TEST(the_library_answers_as_the_program_does)
 {

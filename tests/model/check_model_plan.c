@@ -29,8 +29,7 @@ static tdm_rig_options small_model(void)
     };
 }
 
-/* ---- a backend that counts
- * ----------------------------------------------------------------------- */
+/* ---- a backend that counts ------------------------------------------------------------------- */
 
 static tdm_status (*counted_alloc)(tdm_backend *backend, size_t bytes, void *out);
 static int64_t counted_bytes;
@@ -160,8 +159,7 @@ START_TEST(products_are_those_of_a_training_step)
 }
 END_TEST
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void check_refused(const tdm_model_type *type, tdm_model_inputs inputs, tdm_status code,
                           const char *text)
@@ -330,8 +328,7 @@ START_TEST(no_memory_leaves_nothing_behind)
 }
 END_TEST
 
-/* ---- numbers that are not finite ---------------------------------------------------------------
- */
+/* ---- numbers that are not finite ------------------------------------------------------------- */
 
 static void check_found(tdm_rig *rig, const char *expected)
 {

@@ -3,8 +3,7 @@
 #define MOST_DIM     40 /* of a field below */
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* ---- embeddings --------------------------------------------------------------------------------
- */
+/* ---- embeddings ------------------------------------------------------------------------------ */
 
 typedef struct embedding_shape {
     int64_t batch, valid; /* valid -1: no count of rows */
@@ -264,8 +263,7 @@ bool case_sparse_update(op_world *world, int n, tdm_sparse_update_args *args)
     return true;
 }
 
-/* ---- interactions ------------------------------------------------------------------------------
- */
+/* ---- interactions ---------------------------------------------------------------------------- */
 
 typedef struct interaction_shape {
     int64_t batch, valid, fields, dim, gap;

@@ -2,8 +2,7 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* ---- gemm --------------------------------------------------------------------------------------
- */
+/* ---- gemm ------------------------------------------------------------------------------------ */
 
 typedef struct product_shape {
     int64_t m, n, k;
@@ -46,8 +45,7 @@ bool case_gemm(op_world *world, int n, tdm_gemm_args *args)
     return true;
 }
 
-/* ---- elements ----------------------------------------------------------------------------------
- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 typedef struct element_shape {
     int64_t rows, columns, valid, gap;

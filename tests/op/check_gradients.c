@@ -71,8 +71,7 @@ static void check_matrix(const char *name, const tdm_matrix *x, const tdm_matrix
                    x->rows * x->columns, loss, args);
 }
 
-/* ---- gemm: dX = dY · W, dW = dY^T · X
- * ------------------------------------------------------------- */
+/* ---- gemm: dX = dY · W, dW = dY^T · X -------------------------------------------------------- */
 
 static tdm_matrix output_gradient;
 
@@ -102,8 +101,7 @@ START_TEST(test_gemm_gradients)
 }
 END_TEST
 
-/* ---- relu and bias
- * ------------------------------------------------------------------------------- */
+/* ---- relu and bias --------------------------------------------------------------------------- */
 
 START_TEST(test_relu_gradients)
 {
@@ -129,8 +127,7 @@ START_TEST(test_relu_gradients)
 }
 END_TEST
 
-/* ---- dropout: the backward is the same call on the gradient
- * ----------------------------------------- */
+/* ---- dropout: the backward is the same call on the gradient ---------------------------------- */
 
 static double dropout_loss(const void *args)
 {
@@ -157,8 +154,7 @@ START_TEST(test_dropout_gradients)
 }
 END_TEST
 
-/* ---- embeddings
- * ---------------------------------------------------------------------------------- */
+/* ---- embeddings ------------------------------------------------------------------------------ */
 
 typedef struct embedding_pair {
     tdm_embedding_fwd_args forward;
@@ -215,8 +211,7 @@ START_TEST(test_embedding_gradients)
 }
 END_TEST
 
-/* ---- interactions
- * -------------------------------------------------------------------------------- */
+/* ---- interactions ---------------------------------------------------------------------------- */
 
 static double fm_loss(const void *args)
 {
@@ -276,8 +271,7 @@ START_TEST(test_cross_gradients)
 }
 END_TEST
 
-/* ---- loss: Σ w l · loss_scale / Σ w
- * ----------------------------------------------------------------- */
+/* ---- loss: Σ w l · loss_scale / Σ w ---------------------------------------------------------- */
 
 static double bce_loss(const void *args)
 {

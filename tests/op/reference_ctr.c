@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* ---- embeddings --------------------------------------------------------------------------------
- */
+/* ---- embeddings ------------------------------------------------------------------------------ */
 
 typedef struct bag_range {
     int64_t begin, end;
@@ -88,8 +87,7 @@ void reference_embedding_bwd(op_world *world, const tdm_embedding_bwd_args *args
     }
 }
 
-/* ---- interactions ------------------------------------------------------------------------------
- */
+/* ---- interactions ---------------------------------------------------------------------------- */
 
 void reference_fm_fwd(op_world *world, const tdm_fm_fwd_args *args)
 {
@@ -158,8 +156,7 @@ void reference_cross_bwd(op_world *world, const tdm_cross_bwd_args *args)
     }
 }
 
-/* ---- loss --------------------------------------------------------------------------------------
- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
 void reference_weight_sum(op_world *world, const tdm_weight_sum_args *args)
 {

@@ -127,8 +127,7 @@ void tdm_data_rig_close(tdm_data_rig *rig)
     *rig = (tdm_data_rig){0};
 }
 
-/* ---- what a pipeline gave ----------------------------------------------------------------------
- */
+/* ---- what a pipeline gave -------------------------------------------------------------------- */
 
 /* Hashes `count` values from `first` on of a tensor. */
 static void hash_values(XXH3_state_t *state, const tdm_batch *batch, const char *name,
@@ -273,8 +272,7 @@ void tdm_given_same(const tdm_given_list *a, size_t from, const tdm_given_list *
     }
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 void tdm_new_folder(char folder[TDM_FOLDER_BYTES])
 {
@@ -358,8 +356,7 @@ char *tdm_data_rig_put_text(const char *folder, const char *name, const char *te
     return tdm_data_rig_put(folder, name, text, strlen(text));
 }
 
-/* ---- warnings ----------------------------------------------------------------------------------
- */
+/* ---- warnings -------------------------------------------------------------------------------- */
 
 static const char *expected_warning;
 static _Atomic int warnings;

@@ -50,8 +50,7 @@ tdm_status tdm_data_rig_try_start(tdm_data_rig *rig);
 void tdm_data_rig_start(tdm_data_rig *rig);
 void tdm_data_rig_close(tdm_data_rig *rig);
 
-/* ---- what a pipeline gave ----------------------------------------------------------------------
- */
+/* ---- what a pipeline gave -------------------------------------------------------------------- */
 
 typedef struct tdm_given {
     uint64_t hash; /* of all valid bytes of the batch */
@@ -85,8 +84,7 @@ void tdm_given_list_free(tdm_given_list *list);
 /* The same deliveries from `from` of a on; positions are compared too where `positions`. */
 void tdm_given_same(const tdm_given_list *a, size_t from, const tdm_given_list *b, bool positions);
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 #define TDM_FOLDER_BYTES 256
 /* A new empty folder. */

@@ -231,8 +231,7 @@ START_TEST(test_a_file_that_cannot_be_written)
 }
 END_TEST
 
-/* ---- judging -----------------------------------------------------------------------------------
- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 /* Adds `count` bad records, each with a reason of its own where `many`. */
 static void add_bad(tdm_bad_record_log *log, int count, bool many)

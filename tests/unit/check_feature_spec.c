@@ -168,8 +168,7 @@ START_TEST(test_a_recipe_without_features)
 }
 END_TEST
 
-/* ---- features.json -----------------------------------------------------------------------------
- */
+/* ---- features.json --------------------------------------------------------------------------- */
 
 static const char full_recipe[] =
     "  hash_seed: 9007199254740992\n"

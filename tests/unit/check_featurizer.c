@@ -13,8 +13,7 @@
 
 static char folder[TDM_FOLDER_BYTES];
 
-/* ---- published vectors -------------------------------------------------------------------------
- */
+/* ---- published vectors ----------------------------------------------------------------------- */
 
 #define TEN   "0123456789"
 #define FIFTY TEN TEN TEN TEN TEN
@@ -136,8 +135,7 @@ START_TEST(test_bins_are_hashed_as_decimal_text)
 }
 END_TEST
 
-/* ---- cells -------------------------------------------------------------------------------------
- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* One cell of one column: an id, or a reason. */
 static void check_cell(const char *recipe, const char *cell, int64_t id, const char *reason)
@@ -328,8 +326,7 @@ START_TEST(test_records_with_several_faults)
 }
 END_TEST
 
-/* ---- distinct ids ------------------------------------------------------------------------------
- */
+/* ---- distinct ids ---------------------------------------------------------------------------- */
 
 static void check_distinct(int64_t batch_size, int64_t rows, uint32_t values, uint64_t seed)
 {
@@ -395,8 +392,7 @@ START_TEST(test_distinct_ids_against_brute_force)
 }
 END_TEST
 
-/* ---- real files --------------------------------------------------------------------------------
- */
+/* ---- real files ------------------------------------------------------------------------------ */
 
 #define CRITEO_RECIPE                                                                              \
     "features: {fields: [{column: I1..I13, transform: ln_squared}, {column: C1..C26}], "           \

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- parsing text ------------------------------------------------------------------------------
- */
+/* ---- parsing text ---------------------------------------------------------------------------- */
 
 typedef struct parser {
     tdm_record_format *format;
@@ -127,8 +126,7 @@ static void check_text(const tdm_format_options *options, const char *text, cons
 static const tdm_format_options csv = {.type = TDM_FORMAT_CSV};
 static const tdm_format_options tsv = {.type = TDM_FORMAT_TSV};
 
-/* ---- CSV and TSV -------------------------------------------------------------------------------
- */
+/* ---- CSV and TSV ----------------------------------------------------------------------------- */
 
 START_TEST(test_header_names_the_columns)
 {
@@ -254,8 +252,7 @@ START_TEST(test_lines_of_very_many_cells)
 }
 END_TEST
 
-/* ---- Criteo ------------------------------------------------------------------------------------
- */
+/* ---- Criteo ---------------------------------------------------------------------------------- */
 
 /* `cells` cells "0", "1", …, with an end. */
 static void add_cells(tdm_text *text, int cells, const char *end)
@@ -299,8 +296,7 @@ START_TEST(test_criteo_with_and_without_label)
 }
 END_TEST
 
-/* ---- separators --------------------------------------------------------------------------------
- */
+/* ---- separators ------------------------------------------------------------------------------ */
 
 static void check_separator(const char *text, char expected)
 {
@@ -333,8 +329,7 @@ START_TEST(test_separator_names)
 }
 END_TEST
 
-/* ---- the scan ----------------------------------------------------------------------------------
- */
+/* ---- the scan -------------------------------------------------------------------------------- */
 
 static uint32_t random_word(uint64_t *state)
 {

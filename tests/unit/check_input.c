@@ -205,8 +205,7 @@ START_TEST(test_streams_cut_at_line_ends)
 }
 END_TEST
 
-/* ---- records that are too long -----------------------------------------------------------------
- */
+/* ---- records that are too long --------------------------------------------------------------- */
 
 /* A line of `length` bytes and its end; only the label tells that it is a record. */
 static void add_line(tdm_text *text, size_t length, const char *end)
@@ -290,8 +289,7 @@ START_TEST(test_long_records_are_bad_wherever_blocks_are_cut)
 }
 END_TEST
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void check_fails(const char *const *paths, int count, tdm_status status, const char *text)
 {
@@ -406,8 +404,7 @@ START_TEST(test_a_file_that_changes_is_refused)
 }
 END_TEST
 
-/* ---- pipes -------------------------------------------------------------------------------------
- */
+/* ---- pipes ----------------------------------------------------------------------------------- */
 
 typedef struct pipe_writer {
     const char *path;

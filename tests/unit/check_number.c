@@ -213,8 +213,7 @@ START_TEST(test_locale_does_not_matter)
 }
 END_TEST
 
-/* ---- short integers ----------------------------------------------------------------------------
- */
+/* ---- short integers -------------------------------------------------------------------------- */
 
 static void check_short(const char *text, size_t bytes)
 {
@@ -259,8 +258,7 @@ START_TEST(test_short_integers)
 }
 END_TEST
 
-/* ---- transforms --------------------------------------------------------------------------------
- */
+/* ---- transforms ------------------------------------------------------------------------------ */
 
 static const double extremes[] = {0,
                                   -0.0,

@@ -223,8 +223,7 @@ START_TEST(test_hold_out_gives_same_batches)
 }
 END_TEST
 
-/* ---- every row ---------------------------------------------------------------------------------
- */
+/* ---- every row ------------------------------------------------------------------------------- */
 
 static void check_each_row_once(tdm_data_rig_options *options, int bad_every, int64_t rows)
 {

@@ -245,8 +245,7 @@ START_TEST(test_two_runs_at_once)
 }
 END_TEST
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Allocations behind the third batch of the second epoch, to the end of the run. */
 static int64_t late_allocations(const tdm_data_rig_options *options)

@@ -34,8 +34,7 @@ static void close_file(void)
     ck_assert_ok(tdm_folder_remove(folder));
 }
 
-/* ---- standard input ----------------------------------------------------------------------------
- */
+/* ---- standard input -------------------------------------------------------------------------- */
 
 static int stdin_writer = -1;
 static pthread_t stdin_thread;
@@ -157,8 +156,7 @@ START_TEST(test_standard_input_is_lost_with_its_cache)
 }
 END_TEST
 
-/* ---- cancelling --------------------------------------------------------------------------------
- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 static void *set_flag(void *flag)
 {
@@ -196,8 +194,7 @@ START_TEST(test_waiting_for_standard_input_can_be_cancelled)
 }
 END_TEST
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The stream `name`, cut or with a bit flipped at `at` of its bytes, fails with the file's name, on
  * any number of threads. */

@@ -181,7 +181,7 @@ START_TEST(test_write_pieces_fail)
 }
 END_TEST
 
-/* ---- damaged files ------------------------------------------------------------------------- */
+/* ---- damaged files --------------------------------------------------------------------------- */
 
 /* Writes `claimed` as the header's length, the header, and data_bytes zeros. */
 static void put_raw(const char *path, uint64_t claimed, const char *header, size_t header_bytes,

@@ -15,8 +15,7 @@
 
 static char folder[TDM_FOLDER_BYTES];
 
-/* ---- compressed bytes --------------------------------------------------------------------------
- */
+/* ---- compressed bytes ------------------------------------------------------------------------ */
 
 typedef struct bytes {
     unsigned char *data;
@@ -203,8 +202,7 @@ START_TEST(test_several_members_and_frames)
 }
 END_TEST
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void check_fails(const char *name, const bytes *stored, const char *why)
 {
@@ -307,8 +305,7 @@ START_TEST(test_what_is_no_file)
 }
 END_TEST
 
-/* ---- standard input ----------------------------------------------------------------------------
- */
+/* ---- standard input -------------------------------------------------------------------------- */
 
 typedef struct writer {
     int fd;
