@@ -100,6 +100,12 @@ static void run_slot(tdm_job *job)
     pthread_mutex_unlock(&stream->lock);
 }
 
+/* Blocks end in another order than they began: with two a thread, none waits for the slowest. */
+int tdm_block_stream_depth(const tdm_pool *pool)
+{
+    return 2 * tdm_pool_threads(pool) + 2;
+}
+
 tdm_status tdm_block_stream_open(tdm_extractor *extractor, tdm_pool *pool, tdm_block_stream **out)
 {
     *out = NULL;
@@ -107,7 +113,7 @@ tdm_status tdm_block_stream_open(tdm_extractor *extractor, tdm_pool *pool, tdm_b
     TDM_TRY(tdm_alloc(1, sizeof *stream, &stream));
     stream->extractor = extractor;
     stream->pool = pool;
-    stream->depth = 2 * tdm_pool_threads(pool) + 2;
+    stream->depth = tdm_block_stream_depth(pool);
     pthread_mutex_init(&stream->lock, NULL);
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc((size_t)stream->depth, sizeof *stream->slots, &stream->slots), fail);

@@ -7,6 +7,9 @@
 
 typedef struct tdm_block_stream tdm_block_stream;
 
+/* Blocks that a stream holds at most, the one that was given included. */
+int tdm_block_stream_depth(const tdm_pool *pool);
+
 /* `extractor` and `pool` are borrowed. */
 TDM_MUST_CHECK tdm_status tdm_block_stream_open(tdm_extractor *extractor, tdm_pool *pool,
                                                 tdm_block_stream **out);

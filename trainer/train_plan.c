@@ -1,4 +1,5 @@
 /* The dry run: what a training will hold, without allocating the large parts. */
+#include "data/block_stream.h"
 #include "trainer/batch_feed.h"
 #include "trainer/scorer.h"
 #include "trainer/session.h"
@@ -86,7 +87,7 @@ static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *pl
     plan->eval_bytes = kept * (int64_t)sizeof(tdm_auc_entry) +
                        (plan->eval_rows > exact ? TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin) : 0) +
                        tdm_scorer_bytes(session->featurizer) +
-                       (tdm_pool_threads(session->pool) + 1) * block;
+                       tdm_block_stream_depth(session->pool) * block;
     return TDM_OK;
 }
 

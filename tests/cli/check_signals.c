@@ -10,22 +10,28 @@
     "printf 'model: {type: deepfm, mlp: {units: [400, 400]}}\\nfeatures:\\n"                       \
     "  defaults: {buckets: 1000, embedding_dim: 16}\\n  fields:\\n"                                \
     "    - {column: I1..I13, transform: ln_squared}\\n    - {column: C1..C26}\\n"                  \
-    "train: {batch_size: 512, epochs: 60000}\\ndata: {cache: off}\\n"                              \
+    "train: {batch_size: 512, epochs: 60000, log_every_seconds: 0.2}\\ndata: {cache: off}\\n"      \
     "checkpoint: {keep_last: 1}\\noutput: {dir: run}\\n' > r.yaml\n"                               \
     "tandem synth ctr --rows 20000 -o log.tsv > /dev/null\n"
 
-/* "signal NAME SECONDS command…": runs the program in the background, sends the signal, prints its
- * exit code. */
+/* "ready CHILD": waits until the program has the signals under control. "signal NAME PATTERN
+ * SECONDS command…": runs the program in the background, waits until its standard error shows the
+ * pattern and a little longer, sends the signal, and prints the exit code. */
 #define SIGNAL                                                                                     \
-    "signal() { name=$1; pause=$2; shift 2; " TDM_TANDEM " \"$@\" & child=$!; sleep $pause;"       \
-    " kill -s $name $child; wait $child; echo $?; }\n"
+    "alive() { kill -0 $1 2> /dev/null; }\n"                                                       \
+    "ready() { while alive $1 && ! grep -q '^SigBlk:.*4002$' /proc/$1/status; do sleep 0.1; done;" \
+    " }\n"                                                                                         \
+    "signal() { name=$1; pattern=$2; pause=$3; shift 3; " TDM_TANDEM " \"$@\" 2> err & child=$!;"  \
+    " ready $child; while alive $child && [ -n \"$pattern\" ] && ! grep -q \"$pattern\" err; do "  \
+    "sleep 0.1; done;"                                                                             \
+    " sleep $pause; kill -s $name $child; wait $child; echo $?; cat err 1>&2; }\n"
 
 START_TEST(a_stopped_training_is_saved_and_goes_on)
 {
     const char *folder = tdm_test_folder();
-    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE SIGNAL "for pause in 1 1.3 1.1 1.2; do\n"
-                                "  signal INT $pause train r.yaml log.tsv --resume\ndone\n"
-                                "signal TERM 1 train r.yaml log.tsv --resume",
+    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE SIGNAL "for pause in 0.1 0.4 0.2 0.3; do\n"
+                                "  signal INT step $pause train r.yaml log.tsv --resume\ndone\n"
+                                "signal TERM step 0.1 train r.yaml log.tsv --resume",
                                 folder);
     ck_assert_ran(ran, 0, NULL, "which is saved: --resume goes on");
     ck_assert_msg(strcmp(ran.out, "130\n130\n130\n130\n143\n") == 0, "%s%s", ran.out, ran.err);
@@ -43,9 +49,9 @@ START_TEST(a_log_that_is_stopped_is_not_there)
 {
     const char *folder = tdm_test_folder();
     tdm_ran ran = tdm_run_shell(
-        "cd %s\n" SIGNAL "signal TERM 0.5 synth ctr --rows 1000000000 -o log.tsv\nls", folder);
+        "cd %s\n" SIGNAL "signal TERM '' 0.2 synth ctr --rows 1000000000 -o log.tsv\nls", folder);
     ck_assert_ran(ran, 0, NULL, "stopped");
-    ck_assert_str_eq(ran.out, "143\n");
+    ck_assert_str_eq(ran.out, "143\nerr\n");
     tdm_ran_free(&ran);
 }
 END_TEST
@@ -54,10 +60,11 @@ END_TEST
 START_TEST(a_program_that_waits_for_input_is_stopped)
 {
     const char *folder = tdm_test_folder();
-    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE "mkfifo pipe\nsleep 60 > pipe & writer=$!\n"
-                                "tandem_check() { " TDM_TANDEM " check r.yaml - < pipe & }\n"
-                                "tandem_check; child=$!; sleep 1; kill -INT $child; wait $child;"
-                                " echo $?; kill $writer",
+    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE SIGNAL
+                                "mkfifo pipe\nsleep 600 > pipe & writer=$!\n" TDM_TANDEM
+                                " check r.yaml - < pipe & child=$!\n"
+                                "ready $child; sleep 0.2; kill -INT $child; wait $child; echo $?\n"
+                                "kill $writer",
                                 folder);
     ck_assert_ran(ran, 0, NULL, NULL);
     ck_assert_str_eq(ran.out, "130\n");
