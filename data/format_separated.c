@@ -1,5 +1,6 @@
 /* Separated columns without quoting: CSV and TSV, with a header line or with names from the recipe.
  * A cell that begins with a double quote is refused rather than guessed at. */
+#include "core/log.h"
 #include "core/memory.h"
 #include "data/record_format.h"
 
@@ -62,6 +63,21 @@ static tdm_status create(const tdm_format_options *options, const char *file,
     return names_from_header(file, first_line, bytes, format);
 }
 
+/* A column that is not in a file has no values there. That is right for the label of records to
+ * predict, and worth a word for the rest. */
+static void warn_of_missing_columns(const tdm_record_format *format, const char *name,
+                                    const tdm_file_layout *layout)
+{
+    for (int32_t j = 0; j < format->column_count; j++) {
+        bool found = false;
+        for (int32_t i = 0; i < layout->physical_count; i++)
+            found = found || layout->canonical[i] == j;
+        if (!found)
+            tdm_warn("%s:1: the header lacks the column %s: its values are missing", name,
+                     format->columns[j]);
+    }
+}
+
 static tdm_status layout_from_header(const tdm_record_format *format, const char *name,
                                      const char *line, size_t bytes, tdm_file_layout *out)
 {
@@ -98,6 +114,8 @@ static tdm_status layout_from_header(const tdm_record_format *format, const char
                           "%s:1: the first line names none of the columns (%s, …): a file without "
                           "a header needs data.header: false and data.columns",
                           name, format->columns[0]);
+    else if (known < format->column_count)
+        warn_of_missing_columns(format, name, out);
 out:
     tdm_free(cells);
     return status;

@@ -1,4 +1,5 @@
 /* Records out of text, against literal expectations and a byte loop. */
+#include "core/log.h"
 #include "core/memory.h"
 #include "data/options.h"
 #include "data/separator_scan.h"
@@ -153,6 +154,27 @@ START_TEST(test_quoted_cells_are_refused)
                "2! -1: 3 columns, expected 2\n3: 1|x\"y\"\n4: 5|6\n"
                "5! 1: begins with a quote: quoted cells are not supported\n"
                "6! -1: 1 columns, expected 2\n");
+}
+END_TEST
+
+static void keep_warning(void *context, tdm_log_level level, const char *message)
+{
+    ck_assert_int_eq(level, TDM_LOG_WARNING);
+    snprintf(context, TDM_ERROR_BYTES, "%s", message);
+}
+
+START_TEST(test_a_column_that_a_file_lacks_is_named)
+{
+    char warning[TDM_ERROR_BYTES] = "";
+    parser p = {0};
+    tdm_format_options options = {.type = 1};
+    ck_assert_ok(tdm_record_format_create(&options, "f.csv", "a,b,c", 5, &p.format));
+    tdm_log_set_sink(keep_warning, warning);
+    ck_assert_ok(p.format->type->open_file(p.format, "g.csv", "c,a", 3, &p.layout));
+    tdm_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(warning, "g.csv:1: the header lacks the column b: its values are missing");
+    tdm_file_layout_deinit(&p.layout);
+    tdm_record_format_destroy(p.format);
 }
 END_TEST
 
@@ -458,7 +480,7 @@ END_TEST
 
 TDM_CHECK_MAIN(test_header_names_the_columns, test_ragged_lines_are_refused,
                test_quoted_cells_are_refused, test_columns_in_another_order,
-               test_named_columns_without_a_header, test_headers_that_cannot_be,
-               test_text_that_is_no_text, test_lines_of_very_many_cells,
-               test_criteo_with_and_without_label, test_separator_names, test_scan_at_every_level,
-               test_random_text_at_every_level)
+               test_a_column_that_a_file_lacks_is_named, test_named_columns_without_a_header,
+               test_headers_that_cannot_be, test_text_that_is_no_text,
+               test_lines_of_very_many_cells, test_criteo_with_and_without_label,
+               test_separator_names, test_scan_at_every_level, test_random_text_at_every_level)
