@@ -24,11 +24,7 @@ static tdm_status take_block(void *context, const tdm_extract *block)
     checking *check = context;
     check->records += block->records;
     tdm_field_stats_add(check->stats, check->reading.featurizer, block, block->rows);
-    tdm_bad_report report = {.block = block->block,
-                             .file = block->file,
-                             .first_line = block->first_line,
-                             .records = block->bad,
-                             .count = block->bad_count};
+    const tdm_bad_report report = tdm_bad_report_of(block);
     return tdm_bad_record_log_add(check->log, check->reading.input, &report);
 }
 

@@ -105,13 +105,10 @@ static const void *row_of(const showing *show, const tdm_extract *block, const c
                           int64_t row)
 {
     const tdm_columns_layout *layout = &show->reading.featurizer->columns;
-    for (int c = 0; c < layout->count; c++) {
-        const tdm_column *column = &layout->columns[c];
-        if (strcmp(column->name, name) == 0)
-            return (const char *)block->columns[c] +
-                   (size_t)row * (size_t)column->width * tdm_dtype_size(column->dtype);
-    }
-    return NULL;
+    int column = tdm_columns_find(layout, name);
+    return column < 0 ? NULL
+                      : (const char *)block->columns[column] +
+                            (size_t)row * tdm_column_row_bytes(&layout->columns[column]);
 }
 
 /* Kept cells lie in the order of keep_cells(): the label, the fields, the dense features. */

@@ -95,22 +95,13 @@ static double distinct_ids(const field_counts *counts)
     return estimate < 2.5 * m && empty > 0 ? m * log(m / empty) : estimate;
 }
 
-static int find_column(const tdm_featurizer *featurizer, const char *name)
-{
-    for (int i = 0; i < featurizer->columns.count; i++) {
-        if (strcmp(featurizer->columns.columns[i].name, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
 void tdm_field_stats_add(tdm_field_stats *stats, const tdm_featurizer *featurizer,
                          const tdm_extract *block, int64_t rows)
 {
     const tdm_feature_spec *spec = stats->spec;
-    const float *labels = block->columns[find_column(featurizer, "label")];
-    int ids_column = find_column(featurizer, "ids");
-    int dense_column = find_column(featurizer, "dense");
+    const float *labels = block->columns[tdm_columns_find(&featurizer->columns, "label")];
+    int ids_column = tdm_columns_find(&featurizer->columns, "ids");
+    int dense_column = tdm_columns_find(&featurizer->columns, "dense");
     for (int64_t r = 0; r < rows; r++) {
         stats->label_sum += (double)labels[r];
         for (int32_t f = 0; f < spec->field_count; f++) {

@@ -13,6 +13,7 @@ struct tdm_append_file {
     char *path;
     int descriptor;
     int64_t length;
+    bool is_new; /* its folder has not been synced since it was created */
 };
 
 tdm_status tdm_append_file_open(const char *path, tdm_append_file **out)
@@ -30,6 +31,7 @@ tdm_status tdm_append_file_open(const char *path, tdm_append_file **out)
         goto fail;
     }
     file->length = info.st_size;
+    file->is_new = info.st_size == 0;
     *out = file;
     return TDM_OK;
 fail:
@@ -49,24 +51,16 @@ void tdm_append_file_close(tdm_append_file *file)
 
 tdm_status tdm_append_file_write(tdm_append_file *file, const void *data, size_t bytes)
 {
-    const char *at = data;
-    while (bytes > 0) {
-        ssize_t written =
-            tdm_io_allowed("write", file->path) ? write(file->descriptor, at, bytes) : -1;
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return tdm_io_fail("write", file->path);
-        file->length += written;
-        at += written;
-        bytes -= (size_t)written;
-    }
-    return TDM_OK;
+    return tdm_descriptor_write(file->descriptor, file->path, data, bytes, &file->length);
 }
 
 tdm_status tdm_append_file_sync(tdm_append_file *file)
 {
-    return tdm_descriptor_sync(file->descriptor, file->path);
+    TDM_TRY(tdm_descriptor_sync(file->descriptor, file->path));
+    if (file->is_new)
+        TDM_TRY(tdm_parent_sync(file->path));
+    file->is_new = false;
+    return TDM_OK;
 }
 
 int64_t tdm_append_file_length(const tdm_append_file *file)

@@ -2,6 +2,37 @@
 
 #include "core/memory.h"
 
+#include <string.h>
+
+size_t tdm_column_row_bytes(const tdm_column *column)
+{
+    return (size_t)column->width * tdm_dtype_size(column->dtype);
+}
+
+size_t tdm_columns_row_bytes(const tdm_columns_layout *layout)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < layout->count; i++)
+        bytes += tdm_column_row_bytes(&layout->columns[i]);
+    return bytes;
+}
+
+int tdm_columns_find(const tdm_columns_layout *layout, const char *name)
+{
+    for (int i = 0; i < layout->count; i++) {
+        if (strcmp(layout->columns[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int64_t tdm_extract_row_bytes(const tdm_columns_layout *layout)
+{
+    size_t row_record = sizeof *((tdm_extract *)NULL)->row_records;
+    size_t order = sizeof *((tdm_window *)NULL)->order;
+    return (int64_t)(tdm_columns_row_bytes(layout) + row_record + order);
+}
+
 tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out, size_t rows)
 {
     if (rows > out->capacity) {
@@ -12,8 +43,7 @@ tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *ou
         for (int i = 0; i < layout->count; i++) {
             const tdm_column *column = &layout->columns[i];
             size_t capacity = out->capacity;
-            TDM_TRY(tdm_grow(&out->columns[i], &capacity, wanted,
-                             (size_t)column->width * tdm_dtype_size(column->dtype)));
+            TDM_TRY(tdm_grow(&out->columns[i], &capacity, wanted, tdm_column_row_bytes(column)));
         }
         out->capacity = wanted;
     }

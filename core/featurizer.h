@@ -25,6 +25,13 @@ typedef struct tdm_columns_layout {
     tdm_column columns[TDM_MAX_COLUMNS];
 } tdm_columns_layout;
 
+/* Bytes of a row, in one column and in all. */
+size_t tdm_column_row_bytes(const tdm_column *column);
+size_t tdm_columns_row_bytes(const tdm_columns_layout *layout);
+
+/* The index of the column called `name`, or -1. */
+int tdm_columns_find(const tdm_columns_layout *layout, const char *name);
+
 /* A record that could not be used. */
 typedef struct tdm_bad_record {
     int64_t line;   /* within the block, from 0 */
@@ -107,6 +114,9 @@ struct tdm_featurizer {
     int finish_parts;   /* 0: nothing to finish */
     uint64_t spec_hash; /* of all that extract depends on: part of the key of a cache */
 };
+
+/* Bytes that a row takes in an extract and in the order of its window. */
+int64_t tdm_extract_row_bytes(const tdm_columns_layout *layout);
 
 /* Makes room in out's columns for `rows` rows. */
 TDM_MUST_CHECK tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out,

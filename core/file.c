@@ -57,33 +57,18 @@ tdm_status tdm_file_writer_open(const char *path, tdm_file_writer **out)
     return status;
 }
 
-static tdm_status write_all(int descriptor, const char *path, const unsigned char *data,
-                            size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t written = tdm_io_allowed("write", path) ? write(descriptor, data, bytes) : -1;
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return tdm_io_fail("write", path);
-        data += written;
-        bytes -= (size_t)written;
-    }
-    return TDM_OK;
-}
-
 static tdm_status writer_flush(tdm_file_writer *writer)
 {
     size_t used = writer->used;
     writer->used = 0;
-    return write_all(writer->descriptor, writer->temporary, writer->buffer, used);
+    return tdm_descriptor_write(writer->descriptor, writer->temporary, writer->buffer, used, NULL);
 }
 
 static tdm_status writer_append(tdm_file_writer *writer, const unsigned char *data, size_t bytes)
 {
     while (bytes > 0) {
         if (writer->used == 0 && bytes >= BUFFER_BYTES)
-            return write_all(writer->descriptor, writer->temporary, data, bytes);
+            return tdm_descriptor_write(writer->descriptor, writer->temporary, data, bytes, NULL);
         size_t room = BUFFER_BYTES - writer->used;
         size_t part = bytes < room ? bytes : room;
         memcpy(writer->buffer + writer->used, data, part);
@@ -178,13 +163,13 @@ void tdm_file_writer_close(tdm_file_writer *writer)
     tdm_free(writer);
 }
 
-tdm_status tdm_file_put(const char *path, const void *data, size_t bytes)
+tdm_status tdm_file_put(const char *path, const void *data, size_t bytes, uint64_t *hash)
 {
     tdm_file_writer *writer;
     TDM_TRY(tdm_file_writer_open(path, &writer));
     tdm_status status = tdm_file_writer_write(writer, data, bytes);
     if (status == TDM_OK)
-        status = tdm_file_writer_commit(writer, NULL, NULL);
+        status = tdm_file_writer_commit(writer, hash, NULL);
     tdm_file_writer_close(writer);
     return status;
 }

@@ -22,8 +22,9 @@ TDM_MUST_CHECK tdm_status tdm_file_writer_commit(tdm_file_writer *writer, uint64
 /* NULL is allowed. */
 void tdm_file_writer_close(tdm_file_writer *writer);
 
-/* Writes a small file whole: open, write, commit. */
-TDM_MUST_CHECK tdm_status tdm_file_put(const char *path, const void *data, size_t bytes);
+/* Writes a small file whole: open, write, commit. `hash` may be NULL. */
+TDM_MUST_CHECK tdm_status tdm_file_put(const char *path, const void *data, size_t bytes,
+                                       uint64_t *hash);
 
 /* Reads a whole file of at most `limit` bytes; *data gets a zero byte behind its end and is freed
  * with tdm_free(). */

@@ -60,3 +60,21 @@ tdm_status tdm_descriptor_sync(int descriptor, const char *path)
     while (result != 0 && errno == EINTR);
     return result == 0 ? TDM_OK : tdm_io_fail("sync", path);
 }
+
+tdm_status tdm_descriptor_write(int descriptor, const char *path, const void *data, size_t bytes,
+                                int64_t *length)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t written = tdm_io_allowed("write", path) ? write(descriptor, at, bytes) : -1;
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return tdm_io_fail("write", path);
+        if (length != NULL)
+            *length += written;
+        at += written;
+        bytes -= (size_t)written;
+    }
+    return TDM_OK;
+}

@@ -46,7 +46,7 @@ tdm_status tdm_file_remove(const char *path)
     return TDM_OK;
 }
 
-static tdm_status sync_parent(const char *path)
+tdm_status tdm_parent_sync(const char *path)
 {
     char *folder;
     TDM_TRY(parent_folder(path, &folder));
@@ -60,7 +60,7 @@ tdm_status tdm_file_rename(const char *from, const char *to)
     if (!tdm_io_allowed("rename", to) || rename(from, to) != 0)
         return tdm_fail(TDM_E_IO, "%s: cannot rename to %s: %s", from, to,
                         tdm_io_error_text(errno));
-    return sync_parent(to);
+    return tdm_parent_sync(to);
 }
 
 static tdm_status link_create(const char *target, const char *path)
@@ -107,7 +107,7 @@ static tdm_status folder_create_one(const char *path)
         errno = error;
         return tdm_io_fail("create the folder", path);
     }
-    return sync_parent(path);
+    return tdm_parent_sync(path);
 }
 
 tdm_status tdm_folder_create(const char *path)

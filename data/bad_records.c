@@ -1,30 +1,38 @@
 #include "data/bad_records.h"
 
+#include "core/append_file.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define TOLD_IN_FULL 10
 #define JUDGED_FROM  10000
 #define REASONS_KEPT 64
+#define FLUSHED_FROM ((size_t)1 << 18)
 
 struct tdm_bad_record_log {
     tdm_bad_record_policy policy;
     tdm_share limit;
     char *quarantine_path;
-    FILE *quarantine; /* opened at the first bad record */
+    tdm_append_file *quarantine; /* opened at the first bad record */
+    char *pending;               /* for the quarantine file, not written yet */
+    size_t pending_bytes, pending_capacity;
     tdm_bad_record_counts counts;
     int told;
     tdm_bad_reason *reasons;
     size_t reason_count, reason_capacity;
     char first[TDM_ERROR_BYTES]; /* the first bad record, for the verdict */
 };
+
+static tdm_status flush(tdm_bad_record_log *log)
+{
+    size_t bytes = log->pending_bytes;
+    log->pending_bytes = 0;
+    return bytes == 0 ? TDM_OK : tdm_append_file_write(log->quarantine, log->pending, bytes);
+}
 
 tdm_status tdm_bad_record_log_create(tdm_bad_record_policy policy, tdm_share limit,
                                      const char *quarantine_path, tdm_bad_record_log **out)
@@ -49,8 +57,10 @@ void tdm_bad_record_log_destroy(tdm_bad_record_log *log)
 {
     if (log == NULL)
         return;
-    if (log->quarantine != NULL)
-        fclose(log->quarantine);
+    if (flush(log) != TDM_OK)
+        tdm_warn("%s", tdm_error_message());
+    tdm_append_file_close(log->quarantine);
+    tdm_free(log->pending);
     for (size_t i = 0; i < log->reason_count; i++) {
         tdm_free(log->reasons[i].column);
         tdm_free(log->reasons[i].reason);
@@ -87,26 +97,27 @@ static tdm_status count_reason(tdm_bad_record_log *log, const char *column, cons
     return tdm_strdup(place, &entry->first);
 }
 
-static tdm_status write_failed(const tdm_bad_record_log *log)
+static tdm_status open_quarantine(tdm_bad_record_log *log)
 {
-    return tdm_fail(TDM_E_IO, "%s: %s", log->quarantine_path, tdm_io_error_text(errno));
+    return log->quarantine != NULL ? TDM_OK
+                                   : tdm_append_file_open(log->quarantine_path, &log->quarantine);
 }
 
 static tdm_status quarantine(tdm_bad_record_log *log, const char *what, const tdm_bad_record *bad)
 {
     if (log->quarantine_path == NULL)
         return TDM_OK;
-    if (log->quarantine == NULL) {
-        log->quarantine = fopen(log->quarantine_path, "abe");
-        if (log->quarantine == NULL)
-            return write_failed(log);
-    }
-    int header = fprintf(log->quarantine, "# %s\n", what);
-    size_t bytes = fwrite(bad->text, 1, bad->text_bytes, log->quarantine);
-    if (header < 0 || bytes != bad->text_bytes || fputc('\n', log->quarantine) == EOF)
-        return write_failed(log);
-    log->counts.quarantine_bytes += header + (int64_t)bytes + 1;
-    return TDM_OK;
+    TDM_TRY(open_quarantine(log));
+    size_t head = strlen(what) + 3;
+    size_t bytes = head + bad->text_bytes + 1;
+    TDM_TRY(tdm_grow(&log->pending, &log->pending_capacity, log->pending_bytes + bytes, 1));
+    char *entry = log->pending + log->pending_bytes;
+    snprintf(entry, head + 1, "# %s\n", what);
+    memcpy(entry + head, bad->text, bad->text_bytes);
+    entry[bytes - 1] = '\n';
+    log->pending_bytes += bytes;
+    log->counts.quarantine_bytes += (int64_t)bytes;
+    return log->pending_bytes < FLUSHED_FROM ? TDM_OK : flush(log);
 }
 
 static tdm_status add_record(tdm_bad_record_log *log, const tdm_input *input,
@@ -170,9 +181,9 @@ tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t rows, bool 
 
 tdm_status tdm_bad_record_log_sync(tdm_bad_record_log *log, tdm_bad_record_counts *counts)
 {
-    if (log->quarantine != NULL &&
-        (fflush(log->quarantine) != 0 || fdatasync(fileno(log->quarantine)) != 0))
-        return write_failed(log);
+    TDM_TRY(flush(log));
+    if (log->quarantine != NULL)
+        TDM_TRY(tdm_append_file_sync(log->quarantine));
     *counts = log->counts;
     return TDM_OK;
 }
@@ -182,13 +193,14 @@ tdm_status tdm_bad_record_log_restore(tdm_bad_record_log *log, const tdm_bad_rec
     log->counts = *counts;
     if (log->quarantine_path == NULL)
         return TDM_OK;
-    struct stat info;
-    bool there = stat(log->quarantine_path, &info) == 0;
-    if (there && info.st_size >= counts->quarantine_bytes)
-        return truncate(log->quarantine_path, counts->quarantine_bytes) == 0 ? TDM_OK
-                                                                             : write_failed(log);
-    /* Somebody took the file, or a part of it, away: what follows goes behind what is there. */
-    log->counts.quarantine_bytes = there ? info.st_size : 0;
+    /* Where somebody took the file, or a part of it, away, what follows goes behind what is there. */
+    log->counts.quarantine_bytes = 0;
+    if (!tdm_file_exists(log->quarantine_path))
+        return TDM_OK;
+    TDM_TRY(open_quarantine(log));
+    if (tdm_append_file_length(log->quarantine) > counts->quarantine_bytes)
+        TDM_TRY(tdm_append_file_cut(log->quarantine, counts->quarantine_bytes));
+    log->counts.quarantine_bytes = tdm_append_file_length(log->quarantine);
     return TDM_OK;
 }
 

@@ -15,6 +15,14 @@ typedef struct tdm_bad_report {
     size_t count;
 } tdm_bad_report;
 
+/* Borrows the block's records. */
+static inline tdm_bad_report tdm_bad_report_of(const tdm_extract *block)
+{
+    tdm_bad_report report = {block->block, block->file, block->first_line, block->bad,
+                             block->bad_count};
+    return report;
+}
+
 typedef struct tdm_bad_record_log tdm_bad_record_log;
 
 /* A count for each reason, in the order in which reasons came up. */

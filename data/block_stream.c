@@ -27,6 +27,7 @@ struct tdm_block_stream {
     int64_t taken; /* block to give next */
     bool reading;  /* a job reads the stream, which is done by one at a time */
     bool ended;    /* no block from `next` on */
+    bool closing;  /* blocks that have not begun are left */
     tdm_error error;
     tdm_extract *held; /* given to the caller */
 };
@@ -74,24 +75,16 @@ static tdm_status read_text(tdm_block_stream *stream, stream_slot *slot, bool *e
     return status;
 }
 
-static tdm_status first_line(tdm_block_stream *stream, tdm_extract *extract)
-{
-    if (extract->first_line >= 0 || extract->bad_count == 0)
-        return TDM_OK;
-    return tdm_input_lines_before(tdm_extractor_input(stream->extractor), extract->block,
-                                  &extract->first_line);
-}
-
 static void run_slot(tdm_job *job)
 {
     stream_slot *slot = (stream_slot *)job;
     tdm_block_stream *stream = slot->stream;
-    bool ended;
-    tdm_status status = read_text(stream, slot, &ended);
+    pthread_mutex_lock(&stream->lock);
+    bool ended = stream->closing;
+    pthread_mutex_unlock(&stream->lock);
+    tdm_status status = ended ? TDM_OK : read_text(stream, slot, &ended);
     if (status == TDM_OK && !ended)
         status = tdm_extract_block(stream->extractor, &slot->text, &slot->extract);
-    if (status == TDM_OK && !ended)
-        status = first_line(stream, &slot->extract);
     pthread_mutex_lock(&stream->lock);
     if (status != TDM_OK)
         tdm_error_keep(&stream->error, status);
@@ -142,6 +135,16 @@ static bool next_known(void *context)
     return known;
 }
 
+/* Only now: all blocks before have been parsed, so that their lines are known without reading them
+ * again. */
+static tdm_status find_first_line(tdm_block_stream *stream, tdm_extract *extract)
+{
+    if (extract->first_line >= 0 || extract->bad_count == 0)
+        return TDM_OK;
+    return tdm_input_lines_before(tdm_extractor_input(stream->extractor), extract->block,
+                                  &extract->first_line);
+}
+
 tdm_status tdm_block_stream_next(tdm_block_stream *stream, tdm_extract **out)
 {
     *out = NULL;
@@ -163,6 +166,8 @@ tdm_status tdm_block_stream_next(tdm_block_stream *stream, tdm_extract **out)
         status = tdm_error_raise(&stream->error);
     }
     pthread_mutex_unlock(&stream->lock);
+    if (*out != NULL)
+        status = find_first_line(stream, *out);
     return status;
 }
 
@@ -183,7 +188,7 @@ void tdm_block_stream_close(tdm_block_stream *stream)
         return;
     if (stream->slots != NULL) {
         pthread_mutex_lock(&stream->lock);
-        stream->ended = true;
+        stream->ended = stream->closing = true;
         pthread_mutex_unlock(&stream->lock);
         tdm_pool_help_until(stream->pool, none_busy, stream);
         for (int i = 0; i < stream->depth; i++) {

@@ -23,6 +23,22 @@ tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes)
     return TDM_OK;
 }
 
+void tdm_block_text_pad(tdm_block_text *text)
+{
+    memset(text->buffer, 0, TDM_TEXT_PADDING);
+    memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
+}
+
+int64_t tdm_line_count(const char *text, size_t bytes)
+{
+    int64_t lines = 0;
+    for (const char *end = text + bytes; text < end; lines++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        text = newline == NULL ? end : newline + 1;
+    }
+    return lines;
+}
+
 void tdm_block_text_deinit(tdm_block_text *text)
 {
     tdm_free(text->buffer);
@@ -139,12 +155,6 @@ static tdm_status read_lines(int fd, const tdm_input *input, const tdm_input_fil
     return TDM_OK;
 }
 
-static void zero_padding(tdm_block_text *text)
-{
-    memset(text->buffer, 0, TDM_TEXT_PADDING);
-    memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
-}
-
 tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
 {
     return tdm_block_text_reserve(text, (size_t)(1 + input->block_bytes + 2 * TAIL_BYTES));
@@ -167,7 +177,7 @@ tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block
     tdm_status status = read_lines(fd, input, file, index, text);
     close(fd);
     if (status == TDM_OK)
-        zero_padding(text);
+        tdm_block_text_pad(text);
     return status;
 }
 

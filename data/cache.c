@@ -63,7 +63,7 @@ static int column_pieces(const tdm_columns_layout *layout, tdm_extract *extract,
                          struct iovec *pieces)
 {
     for (int i = 0; i < layout->count; i++) {
-        size_t width = (size_t)layout->columns[i].width * tdm_dtype_size(layout->columns[i].dtype);
+        size_t width = tdm_column_row_bytes(&layout->columns[i]);
         pieces[i] = (struct iovec){extract->columns[i], (size_t)rows * width};
     }
     pieces[layout->count] =
@@ -378,13 +378,15 @@ int64_t tdm_cache_bytes(const tdm_cache *cache)
     return cache->bytes;
 }
 
+int64_t tdm_cache_lines(const tdm_cache *cache, int64_t block)
+{
+    return cache->entries[block].lines;
+}
+
 /* Bytes of the block's bad records; -1 where the entry makes no sense. */
 static int64_t bad_record_bytes(const tdm_cache *cache, const tdm_cache_entry *entry)
 {
-    uint64_t width = sizeof(uint32_t);
-    for (int i = 0; i < cache->layout->count; i++)
-        width += (uint64_t)cache->layout->columns[i].width *
-                 tdm_dtype_size(cache->layout->columns[i].dtype);
+    uint64_t width = sizeof(uint32_t) + tdm_columns_row_bytes(cache->layout);
     uint64_t size = (uint64_t)cache->bytes;
     if (entry->offset > size || entry->bytes > size - entry->offset || entry->rows < 0 ||
         (uint64_t)entry->rows > entry->bytes / width)

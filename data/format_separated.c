@@ -63,60 +63,61 @@ static tdm_status create(const tdm_format_options *options, const char *file,
     return names_from_header(file, first_line, bytes, format);
 }
 
-/* A column that is not in a file has no values there. That is right for the label of records to
- * predict, and worth a word for the rest. */
-static void warn_of_missing_columns(const tdm_record_format *format, const char *name,
-                                    const tdm_file_layout *layout)
+/* The column that a header cell names, tried at the cell's own place first. */
+static int32_t find_cell(const tdm_record_format *format, int32_t place, const char *text,
+                         size_t bytes)
 {
-    for (int32_t j = 0; j < format->column_count; j++) {
-        bool found = false;
-        for (int32_t i = 0; i < layout->physical_count; i++)
-            found = found || layout->canonical[i] == j;
-        if (!found)
-            tdm_warn("%s:1: the header lacks the column %s: its values are missing", name,
-                     format->columns[j]);
+    for (int32_t i = -1; i < format->column_count; i++) {
+        int32_t column = i < 0 ? place : i;
+        if (column < format->column_count && strncmp(format->columns[column], text, bytes) == 0 &&
+            format->columns[column][bytes] == '\0')
+            return column;
     }
+    return -1;
+}
+
+static tdm_status map_cells(const tdm_record_format *format, const char *name, const char *line,
+                            const tdm_span *cells, tdm_file_layout *out, bool *found)
+{
+    int32_t known = 0;
+    out->identity = out->physical_count == format->column_count;
+    for (int32_t i = 0; i < out->physical_count; i++) {
+        int32_t column = find_cell(format, i, line + cells[i].begin, cells[i].end - cells[i].begin);
+        out->canonical[i] = column;
+        out->identity = out->identity && column == i;
+        if (column < 0)
+            continue;
+        TDM_FAIL_IF(found[column], TDM_E_DATA, "%s:1: the header names %s twice", name,
+                    format->columns[column]);
+        found[column] = true;
+        known++;
+    }
+    TDM_FAIL_IF(known == 0, TDM_E_DATA,
+                "%s:1: the first line names none of the columns (%s, …): a file without a header "
+                "needs data.header: false and data.columns",
+                name, format->columns[0]);
+    for (int32_t column = 0; column < format->column_count; column++) {
+        if (!found[column])
+            tdm_warn("%s:1: the header lacks the column %s: its values are missing", name,
+                     format->columns[column]);
+    }
+    return TDM_OK;
 }
 
 static tdm_status layout_from_header(const tdm_record_format *format, const char *name,
                                      const char *line, size_t bytes, tdm_file_layout *out)
 {
     tdm_span *cells;
-    int32_t count;
-    TDM_TRY(tdm_split_header(name, line, bytes, format->separator, &cells, &count));
-    tdm_status status = tdm_alloc((size_t)count, sizeof *out->canonical, &out->canonical);
-    if (status != TDM_OK)
-        goto out;
-    out->physical_count = count;
+    bool *found = NULL;
+    tdm_status status;
     out->header = true;
-    out->identity = count == format->column_count;
-    int32_t known = 0;
-    for (int32_t i = 0; i < count; i++) {
-        out->canonical[i] = -1;
-        size_t length = cells[i].end - cells[i].begin;
-        for (int32_t j = 0; j < format->column_count; j++) {
-            if (strlen(format->columns[j]) == length &&
-                memcmp(format->columns[j], line + cells[i].begin, length) == 0)
-                out->canonical[i] = j;
-        }
-        for (int32_t k = 0; k < i && out->canonical[i] >= 0; k++) {
-            if (out->canonical[k] == out->canonical[i]) {
-                status = tdm_fail(TDM_E_DATA, "%s:1: the header names %s twice", name,
-                                  format->columns[out->canonical[i]]);
-                goto out;
-            }
-        }
-        known += out->canonical[i] >= 0;
-        out->identity = out->identity && out->canonical[i] == i;
-    }
-    if (known == 0)
-        status = tdm_fail(TDM_E_DATA,
-                          "%s:1: the first line names none of the columns (%s, …): a file without "
-                          "a header needs data.header: false and data.columns",
-                          name, format->columns[0]);
-    else if (known < format->column_count)
-        warn_of_missing_columns(format, name, out);
-out:
+    TDM_TRY(tdm_split_header(name, line, bytes, format->separator, &cells, &out->physical_count));
+    TDM_TRY_GOTO(tdm_alloc((size_t)out->physical_count, sizeof *out->canonical, &out->canonical),
+                 done);
+    TDM_TRY_GOTO(tdm_alloc((size_t)format->column_count, sizeof *found, &found), done);
+    status = map_cells(format, name, line, cells, out, found);
+done:
+    tdm_free(found);
     tdm_free(cells);
     return status;
 }

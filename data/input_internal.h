@@ -30,8 +30,14 @@ struct tdm_input {
     bool used;                     /* and has been */
 };
 
-/* Makes room for `bytes` of text and sets text->text; padding is zero. */
+/* Makes room for `bytes` of text and its padding, and sets text->text. */
 TDM_MUST_CHECK tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes);
+
+/* Sets the padding before and behind the text to zero. */
+void tdm_block_text_pad(tdm_block_text *text);
+
+/* Lines in a text, one without an end included. */
+int64_t tdm_line_count(const char *text, size_t bytes);
 
 /* Bytes of a UTF-8 byte order mark that the text begins with: 0 or 3. */
 size_t tdm_byte_order_mark(const char *text, size_t bytes);

@@ -83,18 +83,6 @@ static size_t cut(const tdm_memory_input *memory)
     return newline == NULL ? left : (size_t)(newline - begin) + 1;
 }
 
-static int64_t count_lines(const char *text, size_t bytes)
-{
-    int64_t lines = bytes > 0 && text[bytes - 1] != '\n';
-    for (const char *end = text + bytes; text < end; lines++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        if (newline == NULL)
-            break;
-        text = newline + 1;
-    }
-    return lines;
-}
-
 tdm_status tdm_memory_input_next(tdm_memory_input *memory, tdm_block_text *text, bool *ended)
 {
     *ended = memory->cursor == memory->bytes;
@@ -105,17 +93,16 @@ tdm_status tdm_memory_input_next(tdm_memory_input *memory, tdm_block_text *text,
     TDM_FAIL_IF(bytes > UINT32_MAX - 2 * TDM_TEXT_PADDING, TDM_E_DATA,
                 "text:%lld: the line is too long", (long long)memory->line + 1);
     TDM_TRY(tdm_block_text_reserve(text, bytes));
-    memset(text->buffer, 0, TDM_TEXT_PADDING);
     memcpy(text->text, begin, bytes);
-    memset(text->text + bytes, 0, TDM_TEXT_PADDING);
     text->block = memory->block++;
     text->file = 0;
     text->size = (uint32_t)bytes;
     text->cut_bytes = 0;
+    tdm_block_text_pad(text);
     text->first_of_file = memory->cursor == 0;
     text->stored_bytes = (int64_t)bytes;
     text->first_line = memory->line;
-    memory->line += count_lines(begin, bytes);
+    memory->line += tdm_line_count(begin, bytes);
     memory->cursor += bytes;
     return TDM_OK;
 }

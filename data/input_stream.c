@@ -109,19 +109,6 @@ static tdm_status drop_record(tdm_input_stream *stream, tdm_block_text *text, si
     return TDM_OK;
 }
 
-static int64_t count_lines(const tdm_block_text *text)
-{
-    int64_t lines = text->cut_bytes > 0;
-    const char *at = text->text;
-    const char *end = text->text + text->size;
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        lines++;
-        at = newline == NULL ? end : newline + 1;
-    }
-    return lines;
-}
-
 static tdm_status cut_block(tdm_input_stream *stream, tdm_block_text *text)
 {
     size_t least = stream->input->eager ? 1 : (size_t)stream->input->block_bytes;
@@ -131,8 +118,6 @@ static tdm_status cut_block(tdm_input_stream *stream, tdm_block_text *text)
         memcpy(text->text, stream->carry, have);
     const char *newline;
     TDM_TRY(fill(stream, text, least, &have, &newline));
-    if (stream->input->eager && newline != NULL)
-        newline = memrchr(text->text, '\n', have); /* all whole lines that are there */
     if (stream->first_of_file) {
         size_t mark = tdm_byte_order_mark(text->text, have);
         memmove(text->text, text->text + mark, have - mark);
@@ -141,7 +126,7 @@ static tdm_status cut_block(tdm_input_stream *stream, tdm_block_text *text)
     }
     text->cut_bytes = 0;
     if (newline != NULL && stream->input->eager)
-        newline = memrchr(text->text, '\n', have);
+        newline = memrchr(text->text, '\n', have); /* all whole lines that are there */
     if (newline != NULL) {
         text->size = (uint32_t)(newline - text->text) + 1;
         return keep(stream, text->text + text->size, have - text->size);
@@ -179,9 +164,8 @@ tdm_status tdm_input_stream_next(tdm_input_stream *stream, tdm_block_text *text,
     text->stored_bytes = stored - stream->stored;
     text->first_line = stream->line;
     stream->stored = stored;
-    stream->line += count_lines(text);
+    stream->line += tdm_line_count(text->text, text->size) + (text->cut_bytes > 0);
     stream->first_of_file = false;
-    memset(text->buffer, 0, TDM_TEXT_PADDING);
-    memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
+    tdm_block_text_pad(text);
     return TDM_OK;
 }

@@ -173,12 +173,7 @@ static tdm_status report_window(tdm_loaded_window *window, tdm_delivery *deliver
             continue;
         TDM_TRY(tdm_grow(&delivery->reports, &delivery->report_capacity, delivery->report_count + 1,
                          sizeof *delivery->reports));
-        delivery->reports[delivery->report_count++] =
-            (tdm_bad_report){.block = extract->block,
-                             .file = extract->file,
-                             .first_line = extract->first_line,
-                             .records = extract->bad,
-                             .count = extract->bad_count};
+        delivery->reports[delivery->report_count++] = tdm_bad_report_of(extract);
         extract->bad = NULL;
         extract->bad_count = extract->bad_capacity = 0;
     }

@@ -234,6 +234,15 @@ static tdm_status open_cache(tdm_pipeline *pipeline)
     return TDM_OK;
 }
 
+/* So that naming the line of a bad record reads no text. */
+static void note_cached_lines(tdm_pipeline *pipeline)
+{
+    int64_t blocks = tdm_cache_block_count(pipeline->cache);
+    int64_t known = tdm_input_block_count(pipeline->input);
+    for (int64_t block = 0; block < blocks && block < known; block++)
+        tdm_input_note_lines(pipeline->input, block, tdm_cache_lines(pipeline->cache, block));
+}
+
 static tdm_status init_cache(tdm_pipeline *pipeline)
 {
     const tdm_pipeline_options *options = &pipeline->options;
@@ -241,6 +250,8 @@ static tdm_status init_cache(tdm_pipeline *pipeline)
         TDM_TRY(tdm_strdup(options->cache_path, &pipeline->cache_path));
         if (open_cache(pipeline) != TDM_OK)
             TDM_TRY(tdm_pipeline_go_uncached(pipeline));
+        if (pipeline->cache != NULL && tdm_input_seekable(pipeline->input))
+            note_cached_lines(pipeline);
     }
     int64_t first = options->start == NULL ? 0 : options->start->epoch;
     bool again = options->epochs < 0 || options->epochs - first > 1;
@@ -386,14 +397,6 @@ tdm_pipeline_stats tdm_pipeline_stats_get(tdm_pipeline *pipeline)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static int64_t row_bytes(const tdm_columns_layout *layout)
-{
-    int64_t bytes = 2 * (int64_t)sizeof(uint32_t); /* row_records, order */
-    for (int i = 0; i < layout->count; i++)
-        bytes += layout->columns[i].width * (int64_t)tdm_dtype_size(layout->columns[i].dtype);
-    return bytes;
-}
-
 /* Rows in a block of block_bytes, as the first block of the input has them; a stream's blocks are
  * judged by a plain file's, or where there is none by an average line. */
 static tdm_status rows_of_block(const tdm_pipeline_options *options, double *rows)
@@ -426,8 +429,8 @@ tdm_status tdm_pipeline_plan_bytes(const tdm_pipeline_options *options, int64_t 
     if (all >= 0 && all < blocks && options->epochs == 1)
         blocks = all;
     int texts = tdm_pool_threads(options->pool) + (tdm_input_seekable(input) ? 0 : 2);
-    *bytes = (int64_t)((double)blocks * rows * (double)row_bytes(&featurizer->columns)) +
-             texts * tdm_input_block_bytes(input) +
-             options->depth * (int64_t)featurizer->batch.bytes;
+    *bytes =
+        (int64_t)((double)blocks * rows * (double)tdm_extract_row_bytes(&featurizer->columns)) +
+        texts * tdm_input_block_bytes(input) + options->depth * (int64_t)featurizer->batch.bytes;
     return TDM_OK;
 }

@@ -256,8 +256,7 @@ static int64_t drop_refused(const tdm_columns_layout *layout, const refusals *no
         if (noted->refused[i])
             continue;
         for (int c = 0; c < layout->count && kept != i; c++) {
-            size_t bytes =
-                (size_t)layout->columns[c].width * tdm_dtype_size(layout->columns[c].dtype);
+            size_t bytes = tdm_column_row_bytes(&layout->columns[c]);
             char *rows = (char *)out->columns[c] + (size_t)out->rows * bytes;
             memcpy(rows + (size_t)kept * bytes, rows + (size_t)i * bytes, bytes);
         }

@@ -85,7 +85,7 @@ tdm_status tdm_feature_spec_save(const tdm_feature_spec *spec, const tdm_record_
 {
     char *text;
     TDM_TRY(spec_text(spec, format, &text));
-    tdm_status status = tdm_file_put(path, text, strlen(text));
+    tdm_status status = tdm_file_put(path, text, strlen(text), NULL);
     free(text);
     return status;
 }

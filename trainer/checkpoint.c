@@ -94,24 +94,13 @@ tdm_status tdm_checkpoint_writer_add(tdm_checkpoint_writer *writer, const char *
     return tdm_manifest_add(&writer->manifest, name, hash, bytes);
 }
 
-static tdm_status put_file(const char *path, const void *data, size_t bytes, uint64_t *hash)
-{
-    tdm_file_writer *file;
-    TDM_TRY(tdm_file_writer_open(path, &file));
-    tdm_status status = tdm_file_writer_write(file, data, bytes);
-    if (status == TDM_OK)
-        status = tdm_file_writer_commit(file, hash, NULL);
-    tdm_file_writer_close(file);
-    return status;
-}
-
 tdm_status tdm_checkpoint_writer_put(tdm_checkpoint_writer *writer, const char *name,
                                      const void *data, size_t bytes)
 {
     char *path;
     uint64_t hash = 0;
     TDM_TRY(tdm_checkpoint_writer_path(writer, name, &path));
-    tdm_status status = put_file(path, data, bytes, &hash);
+    tdm_status status = tdm_file_put(path, data, bytes, &hash);
     tdm_free(path);
     TDM_TRY(status);
     return tdm_checkpoint_writer_add(writer, name, hash, (int64_t)bytes);

@@ -79,7 +79,7 @@ static tdm_status write_json(const json_t *root, const char *path)
     TDM_TRY(tdm_alloc(bytes + 1, 1, &text));
     json_dumpb(root, text, bytes, JSON_INDENT(2));
     text[bytes] = '\n';
-    tdm_status status = tdm_file_put(path, text, bytes + 1);
+    tdm_status status = tdm_file_put(path, text, bytes + 1, NULL);
     tdm_free(text);
     return status;
 }

@@ -33,15 +33,8 @@ static tdm_status add_bad_records(evaluation *eval, tdm_extract *block)
     eval->out->bad_records += (int64_t)block->bad_count;
     if (log == NULL)
         return TDM_OK;
-    const tdm_bad_report report = {
-        .block = block->block,
-        .file = block->file,
-        .first_line = block->first_line,
-        .records = block->bad,
-        .count = block->bad_count,
-    };
-    if (block->bad_count > 0)
-        TDM_TRY(tdm_bad_record_log_add(log, tdm_extractor_input(eval->extractor), &report));
+    const tdm_bad_report report = tdm_bad_report_of(block);
+    TDM_TRY(tdm_bad_record_log_add(log, tdm_extractor_input(eval->extractor), &report));
     return tdm_bad_record_log_judge(log, block->rows, false);
 }
 

@@ -112,13 +112,9 @@ static tdm_status next_block(prediction *predict, tdm_extract **block)
 static tdm_status add_bad_records(prediction *predict, tdm_extract *block)
 {
     predict->counts->bad_records += (int64_t)block->bad_count;
-    if (predict->options->bad_records == NULL || block->bad_count == 0)
+    if (predict->options->bad_records == NULL)
         return TDM_OK;
-    tdm_bad_report report = {.block = block->block,
-                             .file = block->file,
-                             .first_line = block->first_line,
-                             .records = block->bad,
-                             .count = block->bad_count};
+    const tdm_bad_report report = tdm_bad_report_of(block);
     return tdm_bad_record_log_add(predict->options->bad_records, predict->input, &report);
 }
 

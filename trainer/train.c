@@ -49,7 +49,7 @@ static tdm_status put_recipe(const tdm_training *training)
         status = tdm_recipe_emit(training->recipe, &text);
     if (status == TDM_OK)
         status = tdm_file_put(tdm_run_folder_file(training->folder, TDM_RUN_RECIPE), text.bytes,
-                              text.length);
+                              text.length, NULL);
     tdm_text_free(&text);
     return status;
 }

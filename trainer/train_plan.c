@@ -62,15 +62,6 @@ static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan
     return TDM_OK;
 }
 
-/* Bytes of a row in an extracted block. */
-static int64_t row_bytes(const tdm_columns_layout *layout)
-{
-    int64_t bytes = 2 * (int64_t)sizeof(uint32_t);
-    for (int i = 0; i < layout->count; i++)
-        bytes += layout->columns[i].width * (int64_t)tdm_dtype_size(layout->columns[i].dtype);
-    return bytes;
-}
-
 static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *plan)
 {
     if (session->eval_extractor == NULL)
@@ -82,8 +73,9 @@ static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *pl
     plan->eval_rows = llround(rate * (double)tdm_input_stored_bytes(input));
     int64_t kept = plan->eval_rows < exact ? plan->eval_rows : exact;
     int64_t block_bytes = tdm_input_block_bytes(input);
-    int64_t block = block_bytes + (int64_t)(rate * (double)block_bytes *
-                                            (double)row_bytes(&session->featurizer->columns));
+    int64_t block =
+        block_bytes + (int64_t)(rate * (double)block_bytes *
+                                (double)tdm_extract_row_bytes(&session->featurizer->columns));
     plan->eval_bytes = kept * (int64_t)sizeof(tdm_auc_entry) +
                        (plan->eval_rows > exact ? TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin) : 0) +
                        tdm_scorer_bytes(session->featurizer) +

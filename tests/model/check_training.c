@@ -419,7 +419,7 @@ START_TEST(test_newer_run_folder)
     begin(500);
     ck_assert_ok(train(LOGISTIC, NULL, &from_start, NULL));
     static const char text[] = "# tandem run folder, format 2; made by tandem 9.0\nnew_key: 1\n";
-    ck_assert_ok(tdm_file_put(tdm_test_path(run, "recipe.yaml"), text, sizeof text - 1));
+    ck_assert_ok(tdm_file_put(tdm_test_path(run, "recipe.yaml"), text, sizeof text - 1, NULL));
     ck_assert_fails(train(LOGISTIC, NULL, &go_on, NULL), TDM_E_VERSION, "newer");
     tdm_run *opened;
     const tdm_run_options options = {.use = TDM_CTR_EVALUATION};
@@ -548,7 +548,7 @@ START_TEST(test_a_run_of_a_gpu_is_used_on_a_cpu)
     char *device = strstr(text, "device: cpu");
     ck_assert_ptr_nonnull(device);
     memcpy(device, "device: gpu", strlen("device: gpu"));
-    ck_assert_ok(tdm_file_put(tdm_test_path(run, "recipe.yaml"), text, strlen(text)));
+    ck_assert_ok(tdm_file_put(tdm_test_path(run, "recipe.yaml"), text, strlen(text), NULL));
     tdm_free(text);
     const tdm_run_options options = {.use = TDM_CTR_PREDICTION};
     ck_assert_ok(tdm_run_open(run, &options, &opened));

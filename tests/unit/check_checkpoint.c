@@ -186,7 +186,7 @@ START_TEST(test_best)
     ck_assert_fails(tdm_checkpoint_best(tdm_test_run, &step, &found), TDM_E_FORMAT,
                     "best: not a link");
     ck_assert_int_eq(unlink(link), 0);
-    ck_assert_ok(tdm_file_put(link, "x", 1));
+    ck_assert_ok(tdm_file_put(link, "x", 1, NULL));
     ck_assert_fails(tdm_checkpoint_best(tdm_test_run, &step, &found), TDM_E_FORMAT,
                     "best: not a link");
     ck_assert_int_eq(tdm_memory_stats_get().live_bytes, 0);

@@ -282,7 +282,7 @@ static void check_damage(const char *good, const char *path, const char *old, co
     ck_assert_msg(at != NULL, "no %s in %s", old, good);
     tdm_text text = {0};
     ck_assert_ok(tdm_text_printf(&text, "%.*s%s%s", (int)(at - good), good, new, at + strlen(old)));
-    ck_assert_ok(tdm_file_put(path, text.bytes, text.length));
+    ck_assert_ok(tdm_file_put(path, text.bytes, text.length, NULL));
     tdm_feature_spec *spec;
     tdm_record_format *format;
     ck_assert_fails(tdm_feature_spec_load(path, &spec, &format), status, message);
@@ -345,7 +345,7 @@ START_TEST(test_damaged_files_are_refused)
     for (size_t cut = 0; cut < bytes; cut += 3) {
         tdm_record_format *none;
         tdm_feature_spec *nothing;
-        ck_assert_ok(tdm_file_put(path, good, cut));
+        ck_assert_ok(tdm_file_put(path, good, cut, NULL));
         ck_assert_fails(tdm_feature_spec_load(path, &nothing, &none), TDM_E_FORMAT, "damaged");
     }
     ck_assert_ok(tdm_file_remove(path));

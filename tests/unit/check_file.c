@@ -122,7 +122,7 @@ START_TEST(test_order_of_calls)
     const char *base = strrchr(folder, '/') + 1;
     char expected[256];
     watch_calls();
-    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a"), "one", 3));
+    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a"), "one", 3, NULL));
     snprintf(expected, sizeof expected, "write a.tmp;fsync a.tmp;rename a;fsync %s;", base);
     ck_assert_str_eq(calls, expected);
 
@@ -136,7 +136,7 @@ END_TEST
 START_TEST(test_close_without_commit)
 {
     const char *folder = tdm_test_folder();
-    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a"), "old", 3));
+    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a"), "old", 3, NULL));
     tdm_file_writer *writer;
     ck_assert_ok(tdm_file_writer_open(tdm_test_path(folder, "a"), &writer));
     ck_assert_ok(tdm_file_writer_write(writer, "new", 3));
@@ -176,15 +176,15 @@ START_TEST(test_each_call_fails)
     static const char *const names[] = {"write", "fsync", "rename"};
     const char *folder = tdm_test_folder();
     const char *path = tdm_test_path(folder, "a");
-    ck_assert_ok(tdm_file_put(path, "old", 3));
+    ck_assert_ok(tdm_file_put(path, "old", 3, NULL));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         fail_calls(names[i], ENOSPC, 1, 1);
-        ck_assert_fails(tdm_file_put(path, "new", 3), TDM_E_IO, "disk full: free some space");
+        ck_assert_fails(tdm_file_put(path, "new", 3, NULL), TDM_E_IO, "disk full: free some space");
         ck_assert(strstr(tdm_error_message(), "a.tmp") != NULL);
         check_content(path, "old", 3);
     }
     fail_calls("fsync", EIO, 2, 2); /* of the folder, after the rename */
-    ck_assert_fails(tdm_file_put(path, "new", 3), TDM_E_IO, "the disk reported an error");
+    ck_assert_fails(tdm_file_put(path, "new", 3, NULL), TDM_E_IO, "the disk reported an error");
     char temporary[300];
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     ck_assert(!tdm_file_exists(temporary));
@@ -195,10 +195,10 @@ START_TEST(test_interrupted_calls)
 {
     const char *path = tdm_test_path(tdm_test_folder(), "a");
     fail_calls("write", EINTR, 1, 3);
-    ck_assert_ok(tdm_file_put(path, "new", 3));
+    ck_assert_ok(tdm_file_put(path, "new", 3, NULL));
     ck_assert_int_eq(seen, 4);
     fail_calls("fsync", EINTR, 1, 3);
-    ck_assert_ok(tdm_file_put(path, "new", 3));
+    ck_assert_ok(tdm_file_put(path, "new", 3, NULL));
     check_content(path, "new", 3);
 }
 END_TEST
@@ -220,12 +220,13 @@ START_TEST(test_short_writes)
     seen = 0;
     tdm_file_set_test_hook(lift_limit);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100000, RLIM_INFINITY}), 0);
-    ck_assert_ok(tdm_file_put(path, data, 300000));
+    ck_assert_ok(tdm_file_put(path, data, 300000, NULL));
     ck_assert_int_eq(seen, 2);
     check_content(path, data, 300000);
 
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100000, RLIM_INFINITY}), 0);
-    ck_assert_fails(tdm_file_put(path, data, 300000), TDM_E_IO, "a.tmp: cannot write: File too");
+    ck_assert_fails(tdm_file_put(path, data, 300000, NULL), TDM_E_IO,
+                    "a.tmp: cannot write: File too");
     check_content(path, data, 300000);
     tdm_free(data);
 }
@@ -237,7 +238,7 @@ START_TEST(test_get_limit_and_missing)
     const char *path = tdm_test_path(folder, "a");
     char *data;
     size_t bytes;
-    ck_assert_ok(tdm_file_put(path, "12345", 5));
+    ck_assert_ok(tdm_file_put(path, "12345", 5, NULL));
     ck_assert_ok(tdm_file_get(path, 5, &data, &bytes));
     ck_assert_str_eq(data, "12345");
     tdm_free(data);
@@ -269,7 +270,7 @@ START_TEST(test_folder_create)
     ck_assert_ok(tdm_folder_create("relative/inner"));
     ck_assert(tdm_file_exists(tdm_test_path(folder, "relative/inner")));
 
-    ck_assert_ok(tdm_file_put("file", "x", 1));
+    ck_assert_ok(tdm_file_put("file", "x", 1, NULL));
     ck_assert_fails(tdm_folder_create("file"), TDM_E_IO, "cannot create the folder");
     ck_assert_fails(tdm_folder_create("file/inner"), TDM_E_IO, "file: cannot create the folder");
     fail_calls("mkdir", EACCES, 1, 1);
@@ -282,9 +283,9 @@ START_TEST(test_folder_remove)
 {
     const char *folder = tdm_test_folder();
     ck_assert_ok(tdm_folder_create(tdm_test_path(folder, "outside")));
-    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "outside/kept"), "x", 1));
+    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "outside/kept"), "x", 1, NULL));
     ck_assert_ok(tdm_folder_create(tdm_test_path(folder, "a/b/c")));
-    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a/b/file"), "x", 1));
+    ck_assert_ok(tdm_file_put(tdm_test_path(folder, "a/b/file"), "x", 1, NULL));
     ck_assert_ok(tdm_link_replace("../outside", tdm_test_path(folder, "a/link")));
     fail_calls("unlink", EACCES, 1, 1);
     ck_assert_fails(tdm_folder_remove(tdm_test_path(folder, "a")), TDM_E_IO, "no permission");
@@ -311,7 +312,7 @@ START_TEST(test_rename_link_and_remove)
     const char *folder = tdm_test_folder();
     char from[300];
     snprintf(from, sizeof from, "%s/from", folder);
-    ck_assert_ok(tdm_file_put(from, "x", 1));
+    ck_assert_ok(tdm_file_put(from, "x", 1, NULL));
     watch_calls();
     ck_assert_ok(tdm_file_rename(from, tdm_test_path(folder, "to")));
     ck_assert(strstr(calls, "rename to;fsync ") == calls);
@@ -362,7 +363,7 @@ START_TEST(test_out_of_memory)
     int failures = 0;
     for (int64_t n = 1;; n++) {
         tdm_memory_fail_at(n, false);
-        tdm_status status = tdm_file_put(path, "x", 1);
+        tdm_status status = tdm_file_put(path, "x", 1, NULL);
         tdm_memory_fail_at(0, false);
         ck_assert_int_eq(tdm_memory_stats_get().live_bytes, 0);
         if (status == TDM_OK)

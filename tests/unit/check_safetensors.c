@@ -304,7 +304,7 @@ START_TEST(test_header_lengths)
     ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_IO, "a: cannot open: no such file");
     ck_assert_ptr_null(file);
     ck_assert_fails(tdm_safetensors_open(folder, &file), TDM_E_IO, "not a file");
-    ck_assert_ok(tdm_file_put(path, "1234567", 7));
+    ck_assert_ok(tdm_file_put(path, "1234567", 7, NULL));
     ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_FORMAT, "it has 7 bytes");
     put_raw(path, 3, "{}", 2, 0);
     ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_FORMAT,
@@ -330,10 +330,10 @@ START_TEST(test_truncation)
     const char *path = tdm_test_path(folder, "cut");
     tdm_safetensors *file;
     for (size_t length = 0; length < bytes; length++) {
-        ck_assert_ok(tdm_file_put(path, data, length));
+        ck_assert_ok(tdm_file_put(path, data, length, NULL));
         ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_FORMAT, "cut: damaged");
     }
-    ck_assert_ok(tdm_file_put(path, data, bytes + 1));
+    ck_assert_ok(tdm_file_put(path, data, bytes + 1, NULL));
     ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_FORMAT, "cut: damaged");
 
     /* Cut after it was opened. */
