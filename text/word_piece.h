@@ -1,5 +1,6 @@
 /* WordPiece by LinMaxMatch (Song et al., "Fast WordPiece tokenization", 2020, arXiv 2012.15524):
- * the longest piece first, in time linear in the word. */
+ * the longest piece first, in time linear in the word. Words do not begin with "##": every
+ * pre-tokenizer of ours sets punctuation apart. */
 #ifndef TDM_TEXT_WORD_PIECE_H
 #define TDM_TEXT_WORD_PIECE_H
 
