@@ -69,9 +69,14 @@ tdm_status tdm_vocabulary_add(tdm_vocabulary *vocabulary, uint32_t id, const cha
         return TDM_OK;
     memcpy(vocabulary->text + vocabulary->text_bytes, token, bytes);
     size_t slot = find_slot(vocabulary, token, bytes);
-    if (vocabulary->slots[slot] != 0 && taken != NULL)
-        *taken = vocabulary->slots[slot] - 1;
-    vocabulary->used_slots += vocabulary->slots[slot] == 0;
+    if (vocabulary->slots[slot] == 0) {
+        vocabulary->used_slots++;
+    } else {
+        uint32_t before = vocabulary->slots[slot] - 1;
+        vocabulary->bytes[before] = 0;
+        if (taken != NULL)
+            *taken = before;
+    }
     vocabulary->slots[slot] = id + 1;
     vocabulary->begins[id] = vocabulary->text_bytes;
     vocabulary->bytes[id] = (uint32_t)bytes;

@@ -25,7 +25,7 @@ typedef struct tdm_vocabulary {
 } tdm_vocabulary;
 
 /* Adds a token under an id; an id in between has none. *taken, where it is not NULL, is the id that
- * the token had before, or -1; then the new one counts. */
+ * the token had before, or -1: that id has none then. */
 TDM_MUST_CHECK tdm_status tdm_vocabulary_add(tdm_vocabulary *vocabulary, uint32_t id,
                                              const char *token, size_t bytes, int64_t *taken);
 

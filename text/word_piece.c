@@ -148,7 +148,7 @@ static tdm_status add_tokens(trie_builder *builder, const tdm_vocabulary *vocabu
     for (int64_t id = 0; id < vocabulary->size; id++) {
         size_t bytes = vocabulary->bytes[id];
         const char *token = vocabulary->text + vocabulary->begins[id];
-        if (bytes == 0 || bytes > longest || tdm_vocabulary_find(vocabulary, token, bytes) != id)
+        if (bytes == 0 || bytes > longest)
             continue;
         TDM_TRY(add_token(builder, token, bytes, &node));
         builder->tokens[node] = (uint32_t)id;

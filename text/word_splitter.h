@@ -18,7 +18,8 @@ typedef struct tdm_words {
 /* A thread's. */
 typedef struct tdm_word_splitter tdm_word_splitter;
 
-TDM_MUST_CHECK tdm_status tdm_word_splitter_create(const tdm_normalizer *normalizer,
+/* The normalizer is borrowed. */
+TDM_MUST_CHECK tdm_status tdm_word_splitter_create(tdm_normalizer *normalizer,
                                                    tdm_word_splitter **out);
 /* NULL is allowed. */
 void tdm_word_splitter_destroy(tdm_word_splitter *splitter);
