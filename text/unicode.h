@@ -33,6 +33,10 @@ uint8_t tdm_unicode_combining_class(tdm_unicode_mode mode, uint32_t code_point);
 int tdm_unicode_decompose(tdm_unicode_mode mode, uint32_t code_point,
                           uint32_t out[TDM_MAX_DECOMPOSITION]);
 
+/* The full compatibility decomposition (NFKD), by ICU's current data; returns how many code points
+ * were written to `out`. */
+int tdm_unicode_decompose_compatibly(uint32_t code_point, uint32_t out[TDM_MAX_DECOMPOSITION]);
+
 /* Lower case without context or language; case folding in TDM_UNICODE_CURRENT. Returns how many
  * code points were written to `out`. */
 int tdm_unicode_lowercase(tdm_unicode_mode mode, uint32_t code_point,
