@@ -217,12 +217,14 @@ static tdm_status take_bad_records(tdm_training *training, const tdm_delivery *d
     return tdm_bad_record_log_judge(training->bad, delivery->batch.rows, delivery->epoch_end);
 }
 
-static tdm_status evaluate_if_due(tdm_training *training)
+/* An evaluation belongs to this step and was not made: a training that was stopped during one makes
+ * it where it goes on. */
+static bool is_evaluation_due(const tdm_training *training)
 {
     int64_t every = training->recipe->train.eval_every_steps;
     int64_t step = training->state.step;
-    bool is_due = training->scorer != NULL && every > 0 && step > 0 && step % every == 0;
-    return is_due && training->state.eval_step != step ? tdm_training_evaluate(training) : TDM_OK;
+    return training->scorer != NULL && every > 0 && step > 0 && step % every == 0 &&
+           training->state.eval_step != step;
 }
 
 static bool is_save_due(const tdm_training *training)
@@ -230,9 +232,16 @@ static bool is_save_due(const tdm_training *training)
     const tdm_checkpoint_options *checkpoint = &training->recipe->checkpoint;
     const tdm_train_state *state = &training->state;
     double minutes = (tdm_clock_seconds() - training->saved_at) / 60;
-    return (state->best_step == state->step && state->eval_step == state->step) ||
+    return state->best_step == state->step ||
            (checkpoint->every_steps > 0 && state->step % checkpoint->every_steps == 0) ||
            (checkpoint->every_minutes > 0 && minutes >= checkpoint->every_minutes);
+}
+
+static tdm_status evaluate_and_save(tdm_training *training)
+{
+    if (is_evaluation_due(training))
+        TDM_TRY(tdm_training_evaluate(training));
+    return is_save_due(training) ? tdm_training_save(training) : TDM_OK;
 }
 
 /* What follows a step, in the order in which a resumed training repeats it. */
@@ -240,9 +249,7 @@ static tdm_status after_step(tdm_training *training)
 {
     if (training->state.step % training->recipe->train.log_every_steps == 0)
         TDM_TRY(tdm_training_log_window(training));
-    TDM_TRY(evaluate_if_due(training));
-    if (is_save_due(training))
-        TDM_TRY(tdm_training_save(training));
+    TDM_TRY(evaluate_and_save(training));
     tdm_training_tell_step(training);
     return TDM_OK;
 }
@@ -301,7 +308,9 @@ static tdm_status finish(tdm_training *training)
 
 static tdm_status train(tdm_training *training)
 {
-    tdm_status status = evaluate_if_due(training);
+    tdm_status status = TDM_OK;
+    if (is_evaluation_due(training))
+        status = evaluate_and_save(training);
     if (status == TDM_OK)
         status = run(training);
     if (status == TDM_OK)

@@ -66,7 +66,7 @@ static void fill_status(tdm_training *training, tdm_train_event event, double no
     status->bad_records = tdm_bad_record_log_counts(training->bad).bad;
     status->has_eval = state->eval_step >= 0;
     status->eval = state->eval;
-    status->is_best = state->best_step == state->step && state->eval_step == state->step;
+    status->is_best = state->best_step == state->step;
 }
 
 void tdm_training_tell(tdm_training *training, tdm_train_event event)

@@ -326,6 +326,39 @@ START_TEST(test_stopped_many_times)
 }
 END_TEST
 
+/* In the evaluation that follows this line. */
+static void stop_in_evaluation(void *context, const tdm_train_status *status)
+{
+    stopper *stop = context;
+    if (status->event == TDM_EVENT_LOG && status->step == stop->step)
+        atomic_store(&stop->stop, true);
+}
+
+/* The evaluation is made where the training goes on, and the step that it finds to be the best is
+ * kept as such. At this rate an early one is. */
+START_TEST(test_stopped_in_an_evaluation)
+{
+    training_case kind = full_case;
+    kind.overrides[8] = "optimizer.sparse.learning_rate=3";
+    training_case test = begin_case(&kind);
+    char folder[512], run[600];
+    int64_t best;
+    bool found;
+    snprintf(run, sizeof run, "%s/run", test.whole);
+    ck_assert_ok(tdm_checkpoint_best(run, &best, &found));
+    ck_assert_msg(found && best < test.steps, "the last step is the best");
+    snprintf(folder, sizeof folder, "%s/stopped", test.folder);
+    stopper stop = {.step = best};
+    const tdm_train_control control = {
+        .stop = &stop.stop, .monitor = stop_in_evaluation, .monitor_context = &stop};
+    tdm_train_result result;
+    ck_assert_fails(train(&test, folder, NULL, &control, &result), TDM_E_CANCELLED, "resume");
+    ck_assert_int_eq(result.step, best);
+    resume_and_compare(&test, folder, NULL);
+    end_case(&test);
+}
+END_TEST
+
 /* ---- killing --------------------------------------------------------------------------------- */
 
 /* Workers write too: the cache's file. */
@@ -482,5 +515,6 @@ END_TEST
 
 TDM_CHECK_MAIN(test_stopped_and_resumed, test_resumed_on_other_threads,
                test_first_pass_of_standard_input_needs_its_cache, test_stopped_many_times,
-               test_killed_at_every_call, test_killed_at_every_call_with_evaluations,
-               test_killed_at_random_instants, test_full_disk_at_every_call)
+               test_stopped_in_an_evaluation, test_killed_at_every_call,
+               test_killed_at_every_call_with_evaluations, test_killed_at_random_instants,
+               test_full_disk_at_every_call)
