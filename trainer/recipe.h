@@ -46,6 +46,9 @@ typedef enum tdm_keep_best {
     TDM_KEEP_BEST_NONE = 2,
 } tdm_keep_best;
 
+/* As a recipe says them, ended by NULL. */
+extern const char *const tdm_keep_best_names[];
+
 typedef struct tdm_checkpoint_options {
     int64_t every_steps;  /* 0: off */
     double every_minutes; /* 0: off */

@@ -8,7 +8,7 @@
 static const char *const tasks[] = {"ctr", "mlm", "classify", NULL};
 static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
-static const char *const scores[] = {"auc", "logloss", "none", NULL};
+const char *const tdm_keep_best_names[] = {"auc", "logloss", "none", NULL};
 
 #define TRAIN(member) offsetof(tdm_train_options, member)
 
@@ -113,7 +113,7 @@ static const tdm_config_key checkpoint_keys[] = {
      .type = TDM_CONFIG_CHOICE,
      .offset = CHECKPOINT(keep_best),
      .fallback = "auc",
-     .choices = scores,
+     .choices = tdm_keep_best_names,
      .help = "by which score of data.eval a checkpoint is the best"},
 };
 

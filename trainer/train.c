@@ -137,7 +137,7 @@ static tdm_status allocate(tdm_training *training)
     if (!session->properties.host_memory)
         TDM_TRY(type->host_alloc(session->backend, (size_t)recipe->train.batch_size * sizeof(float),
                                  &training->probabilities));
-    TDM_TRY(tdm_train_state_init(&training->state));
+    TDM_TRY(tdm_train_state_init(&training->state, (tdm_keep_best)recipe->checkpoint.keep_best));
     TDM_TRY(tdm_bad_record_log_create(
         (tdm_bad_record_policy)recipe->data.on_bad_record, recipe->data.max_bad_records,
         tdm_run_folder_file(training->folder, TDM_RUN_QUARANTINE), &training->bad));

@@ -228,30 +228,6 @@ static void tell_evaluating(void *context, int64_t rows, double share)
     tdm_training_tell(training, TDM_EVENT_EVALUATING);
 }
 
-static bool is_better(const tdm_train_state *state, tdm_keep_best keep, double score)
-{
-    if (isnan(score) || state->best_step < 0)
-        return !isnan(score);
-    return keep == TDM_KEEP_BEST_LOGLOSS ? score < state->best_score : score > state->best_score;
-}
-
-static tdm_status note_score(tdm_training *training)
-{
-    tdm_train_state *state = &training->state;
-    tdm_keep_best keep = (tdm_keep_best)training->recipe->checkpoint.keep_best;
-    double score = keep == TDM_KEEP_BEST_LOGLOSS ? state->eval.logloss : state->eval.auc;
-    if (keep == TDM_KEEP_BEST_NONE)
-        return TDM_OK;
-    TDM_TRY(tdm_grow(&state->scores, &state->score_capacity, state->score_count + 1,
-                     sizeof *state->scores));
-    state->scores[state->score_count++] = (tdm_score){.step = state->step, .score = score};
-    if (is_better(state, keep, score)) {
-        state->best_step = state->step;
-        state->best_score = score;
-    }
-    return TDM_OK;
-}
-
 static tdm_status log_evaluation(tdm_training *training, const tdm_evaluation *evaluation)
 {
     const tdm_train_state *state = &training->state;
@@ -291,7 +267,7 @@ tdm_status tdm_training_evaluate(tdm_training *training)
     TDM_TRY(run_evaluation(training, &evaluation));
     training->state.eval = evaluation.metrics;
     training->state.eval_step = training->state.step;
-    TDM_TRY(note_score(training));
+    TDM_TRY(tdm_train_state_note_score(&training->state));
     TDM_TRY(log_evaluation(training, &evaluation));
     tdm_training_add_pause(training, tdm_clock_seconds() - start);
     tdm_training_tell(training, TDM_EVENT_EVAL);

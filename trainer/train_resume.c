@@ -45,6 +45,9 @@ static void give_notice(const tdm_recipe *recipe, const char *key, const char *b
         tdm_info("%s: %s before, %s now: results may differ in their last bits", key, before, now);
     else if (strcmp(key, "data.eval") == 0)
         tdm_info("%s: %s before, %s now: scores from here on are of other data", key, before, now);
+    else if (strcmp(key, "checkpoint.keep_best") == 0)
+        tdm_info("%s: %s before, %s now: only evaluations from here on decide which is the best",
+                 key, before, now);
 }
 
 static tdm_status note_difference(void *context, const char *key, const char *before,

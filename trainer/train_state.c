@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <string.h>
 
-tdm_status tdm_train_state_init(tdm_train_state *state)
+tdm_status tdm_train_state_init(tdm_train_state *state, tdm_keep_best keep_best)
 {
-    *state = (tdm_train_state){.eval_step = -1, .best_step = -1, .end_step = -1};
+    *state =
+        (tdm_train_state){.eval_step = -1, .keep_best = keep_best, .best_step = -1, .end_step = -1};
     tdm_status status = tdm_metrics_init(&state->window, 0);
     if (status == TDM_OK)
         status = tdm_metrics_init(&state->total, 0);
@@ -25,7 +26,33 @@ void tdm_train_state_deinit(tdm_train_state *state)
     *state = (tdm_train_state){0};
 }
 
-/* ---- the flat part ------------------------------------------------------------------------------ */
+/* ---- the best -------------------------------------------------------------------------------- */
+
+bool tdm_train_state_is_better(const tdm_train_state *state, double score)
+{
+    if (isnan(score) || state->best_step < 0)
+        return !isnan(score);
+    return state->keep_best == TDM_KEEP_BEST_LOGLOSS ? score < state->best_score
+                                                     : score > state->best_score;
+}
+
+tdm_status tdm_train_state_note_score(tdm_train_state *state)
+{
+    double score =
+        state->keep_best == TDM_KEEP_BEST_LOGLOSS ? state->eval.logloss : state->eval.auc;
+    if (state->keep_best == TDM_KEEP_BEST_NONE)
+        return TDM_OK;
+    TDM_TRY(tdm_grow(&state->scores, &state->score_capacity, state->score_count + 1,
+                     sizeof *state->scores));
+    state->scores[state->score_count++] = (tdm_score){.step = state->step, .score = score};
+    if (tdm_train_state_is_better(state, score)) {
+        state->best_step = state->step;
+        state->best_score = score;
+    }
+    return TDM_OK;
+}
+
+/* ---- the flat part --------------------------------------------------------------------------- */
 
 /* One table for both ways. Reals keep all their bits through 17 digits; NaN is null. */
 
@@ -199,6 +226,21 @@ static tdm_status unpack_scores(const json_t *object, tdm_train_state *state)
     return TDM_OK;
 }
 
+/* Before there was a key for it, what the recipe says stood for it. */
+static tdm_status unpack_kind_of_scores(const json_t *object, tdm_train_state *state)
+{
+    const json_t *saved = json_object_get(object, "keep_best");
+    if (saved == NULL)
+        return TDM_OK;
+    if (!json_is_string(saved))
+        return damaged("keep_best");
+    if (strcmp(json_string_value(saved), tdm_keep_best_names[state->keep_best]) == 0)
+        return TDM_OK;
+    state->best_step = -1;
+    state->score_count = 0;
+    return TDM_OK;
+}
+
 /* ---- both ways ------------------------------------------------------------------------------- */
 
 static tdm_status pack_metrics(json_t *object, const char *name, const tdm_metrics *metrics)
@@ -213,6 +255,7 @@ static tdm_status pack(const tdm_train_state *state, int lanes, json_t *object)
     TDM_TRY(put(object, "version", json_integer(TDM_STATE_VERSION)));
     TDM_TRY(pack_entries(object, state_entries, COUNT(state_entries), state));
     TDM_TRY(pack_position(object, &state->position, lanes));
+    TDM_TRY(put(object, "keep_best", json_string(tdm_keep_best_names[state->keep_best])));
     TDM_TRY(pack_scores(object, state));
     json_t *eval = json_object();
     TDM_TRY(put(object, "eval", eval));
@@ -244,6 +287,7 @@ tdm_status tdm_train_state_restore(tdm_train_state *state, int lanes, const json
     TDM_TRY(unpack_entries(saved, state_entries, COUNT(state_entries), state));
     TDM_TRY(unpack_position(saved, &state->position, lanes));
     TDM_TRY(unpack_scores(saved, state));
+    TDM_TRY(unpack_kind_of_scores(saved, state));
     TDM_TRY(unpack_entries(json_object_get(saved, "eval"), eval_entries, COUNT(eval_entries),
                            &state->eval));
     TDM_TRY(tdm_metrics_restore(&state->window, json_object_get(saved, "window")));

@@ -6,6 +6,7 @@
 #include "core/batch.h"
 #include "data/bad_records.h"
 #include "trainer/metrics.h"
+#include "trainer/recipe.h"
 
 #define TDM_STATE_VERSION 1
 #define TDM_STATE_FILE    "state.json"
@@ -28,7 +29,8 @@ typedef struct tdm_train_state {
     tdm_metrics total;  /* progressive, before the window */
     int64_t eval_step;  /* of the last evaluation; -1: none */
     tdm_metrics_result eval;
-    int64_t best_step; /* -1: none */
+    tdm_keep_best keep_best; /* what scores are */
+    int64_t best_step;       /* -1: none */
     double best_score;
     int64_t end_step;  /* where the training ended and was logged as such; -1: not yet */
     tdm_score *scores; /* of all evaluations */
@@ -37,11 +39,18 @@ typedef struct tdm_train_state {
     int64_t metrics_bytes; /* of metrics.jsonl */
 } tdm_train_state;
 
-TDM_MUST_CHECK tdm_status tdm_train_state_init(tdm_train_state *state);
+TDM_MUST_CHECK tdm_status tdm_train_state_init(tdm_train_state *state, tdm_keep_best keep_best);
 void tdm_train_state_deinit(tdm_train_state *state);
 
+/* True where a step of this score would be the best; a NaN never is. */
+bool tdm_train_state_is_better(const tdm_train_state *state, double score);
+
+/* Notes the score of `eval`, which is of this step; nothing where no best is kept. */
+TDM_MUST_CHECK tdm_status tdm_train_state_note_score(tdm_train_state *state);
+
 /* Both ways between the state and a JSON object. Reading: TDM_E_FORMAT naming the key that is
- * missing or wrong, TDM_E_VERSION where a newer tandem wrote it. */
+ * missing or wrong, TDM_E_VERSION where a newer tandem wrote it. `keep_best` stays as it is: where
+ * the saved scores are of another kind there is no best and there are no scores. */
 TDM_MUST_CHECK tdm_status tdm_train_state_save(const tdm_train_state *state, int lanes,
                                                json_t **out);
 TDM_MUST_CHECK tdm_status tdm_train_state_restore(tdm_train_state *state, int lanes,

@@ -604,6 +604,64 @@ START_TEST(test_best_by_logloss)
 }
 END_TEST
 
+/* Removes a key of a checkpoint's state.json, as if an older tandem had written it. */
+static void remove_from_state(int64_t step, const char *key)
+{
+    static const char *const copied[] = {"model.safetensors", "optimizer.safetensors"};
+    char *bytes, *text;
+    size_t size;
+    json_t *state = json_load_file(checkpoint_file(step, "state.json"), 0, NULL);
+    ck_assert_int_eq(json_object_del(state, key), 0);
+    text = json_dumps(state, JSON_REAL_PRECISION(17));
+    json_decref(state);
+    tdm_checkpoint_writer *writer;
+    ck_assert_ok(tdm_checkpoint_writer_begin(run, step, &writer));
+    ck_assert_ok(tdm_checkpoint_writer_put(writer, "state.json", text, strlen(text)));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_ok(tdm_file_get(checkpoint_file(step, copied[i]), 1 << 20, &bytes, &size));
+        ck_assert_ok(tdm_checkpoint_writer_put(writer, copied[i], bytes, size));
+        tdm_free(bytes);
+    }
+    ck_assert_ok(tdm_checkpoint_writer_commit(writer));
+    tdm_checkpoint_writer_close(writer);
+    free(text);
+}
+
+static int64_t linked_best(void)
+{
+    int64_t step;
+    bool found;
+    ck_assert_ok(tdm_checkpoint_best(run, &step, &found));
+    return found ? step : -1;
+}
+
+/* Scores of one kind are not compared with those of another. */
+START_TEST(test_another_kind_of_best)
+{
+    tdm_train_result first, second;
+    begin(1000);
+    const char *log = tdm_test_log();
+    ck_assert_ok(
+        train(DEEPFM, WITH("train.eval_every_steps=5", eval_override()), &from_start, &first));
+    ck_assert_int_eq(linked_best(), first.best_step);
+    const char **by_loss =
+        WITH("train.eval_every_steps=5", eval_override(), "checkpoint.keep_best=logloss");
+    ck_assert_ok(train(DEEPFM, by_loss, &go_on, &second));
+    ck_assert_ptr_nonnull(strstr(log, "checkpoint.keep_best: auc before, logloss now"));
+    ck_assert_int_eq(second.best_step, -1);
+    ck_assert_int_eq(linked_best(), -1);
+    /* The ended run's state still says auc, and so does one that says nothing. */
+    ck_assert_ok(train(DEEPFM, WITH("train.eval_every_steps=5", eval_override()), &go_on, &second));
+    ck_assert_int_eq(second.best_step, first.best_step);
+    ck_assert_int_eq(linked_best(), first.best_step);
+    remove_from_state(first.step, "keep_best");
+    ck_assert_ok(train(DEEPFM, by_loss, &go_on, &second));
+    ck_assert_int_eq(second.best_step, first.best_step);
+    ck_assert_double_eq(second.best_score, first.best_score);
+    end();
+}
+END_TEST
+
 /* ---- starting from another run --------------------------------------------------------------- */
 
 START_TEST(test_init_from)
@@ -798,5 +856,6 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_newer_run_folder, test_newer_state, test_exploding_training_is_reported,
                test_report_names_step_rows_and_tensor, test_evaluation_of_a_run,
                test_a_run_of_a_gpu_is_used_on_a_cpu, test_no_best_without_evaluations,
-               test_best_by_logloss, test_init_from, test_stopped_while_it_waits_for_standard_input,
-               test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)
+               test_best_by_logloss, test_another_kind_of_best, test_init_from,
+               test_stopped_while_it_waits_for_standard_input, test_steps_allocate_nothing,
+               test_out_of_memory_at_every_allocation, test_dry_run)
