@@ -296,13 +296,48 @@ static tdm_status restore_all_tensors(tdm_training *training, const char *folder
     return status;
 }
 
-/* The link may lie behind or before the checkpoint that is gone on from. */
-static tdm_status restore_best(const tdm_training *training, const char *folder)
+/* `verified` is known to be good; the message tells why another is not. */
+static tdm_status is_good(const char *folder, int64_t step, int64_t verified, bool *good)
 {
-    int64_t best = training->state.best_step;
+    tdm_status status = step == verified ? TDM_OK : tdm_checkpoint_verify(folder, step);
+    *good = status == TDM_OK;
+    return status == TDM_E_NOMEM ? status : TDM_OK;
+}
+
+/* The best of the evaluated steps whose checkpoints are there and good. */
+static tdm_status choose_best(tdm_train_state *state, const char *folder, int64_t verified)
+{
+    state->best_step = -1;
+    for (size_t i = 0; i < state->score_count; i++) {
+        const tdm_score *score = &state->scores[i];
+        if (!tdm_train_state_is_better(state, score->score))
+            continue;
+        bool good;
+        TDM_TRY(is_good(folder, score->step, verified, &good));
+        if (!good)
+            continue;
+        state->best_step = score->step;
+        state->best_score = score->score;
+    }
+    return TDM_OK;
+}
+
+/* The link may lie behind or before `step`, the checkpoint that is gone on from. */
+static tdm_status restore_best(tdm_training *training, const char *folder, int64_t step)
+{
+    tdm_train_state *state = &training->state;
+    bool good = true;
+    if (state->best_step >= 0)
+        TDM_TRY(is_good(folder, state->best_step, step, &good));
+    if (!good) {
+        tdm_warn("the best checkpoint, of step %lld, cannot be used, so that the best of those "
+                 "that are left takes its place: %s",
+                 (long long)state->best_step, tdm_error_message());
+        TDM_TRY(choose_best(state, folder, step));
+    }
+    if (state->best_step >= 0)
+        return tdm_checkpoint_set_best(folder, state->best_step);
     char *path;
-    if (best >= 0 && tdm_checkpoint_verify(folder, best) == TDM_OK)
-        return tdm_checkpoint_set_best(folder, best);
     TDM_TRY(tdm_format(&path, "%s/checkpoints/best", folder));
     tdm_status status = tdm_file_remove(path);
     tdm_free(path);
@@ -325,7 +360,7 @@ tdm_status tdm_training_restore(tdm_training *training, int64_t step)
     const char *folder = tdm_run_folder_path(training->folder);
     TDM_TRY(restore_state(training, folder, step));
     TDM_TRY(restore_all_tensors(training, folder, step));
-    TDM_TRY(restore_best(training, folder));
+    TDM_TRY(restore_best(training, folder, step));
     TDM_TRY(cut_files(training));
     training->resumed_step = training->saved_step = step;
     return TDM_OK;

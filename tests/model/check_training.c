@@ -662,6 +662,82 @@ START_TEST(test_another_kind_of_best)
 }
 END_TEST
 
+/* The best of the evaluated steps but `lost`, by what metrics.jsonl says. */
+static int64_t second_best(int64_t lost)
+{
+    double best = -INFINITY;
+    int64_t best_step = -1;
+    char *metrics = tdm_test_metrics(run);
+    for (char *line = strtok(metrics, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        json_t *json = json_loads(line, 0, NULL);
+        double auc = json_number_value(json_object_get(json, "auc"));
+        int64_t step = json_integer_value(json_object_get(json, "step"));
+        if (strcmp(json_string_value(json_object_get(json, "event")), "eval") == 0 &&
+            step != lost && auc > best) {
+            best = auc;
+            best_step = step;
+        }
+        json_decref(json);
+    }
+    tdm_free(metrics);
+    return best_step;
+}
+
+START_TEST(test_lost_best)
+{
+    tdm_train_result first, second;
+    begin(1000);
+    const char *log = tdm_test_log();
+    const char **overrides =
+        WITH("train.eval_every_steps=5", "checkpoint.every_steps=5", "checkpoint.keep_last=20",
+             "optimizer.sparse.learning_rate=3", eval_override());
+    ck_assert_ok(train(DEEPFM, overrides, &from_start, &first));
+    ck_assert_int_lt(first.best_step, first.step);
+    int64_t next = second_best(first.best_step);
+    ck_assert_int_ge(next, 0);
+    damage(checkpoint_file(first.best_step, "model.safetensors"));
+    ck_assert_ok(train(DEEPFM, overrides, &go_on, &second));
+    char warning[64];
+    snprintf(warning, sizeof warning, "the best checkpoint, of step %lld, cannot be used",
+             (long long)first.best_step);
+    ck_assert_ptr_nonnull(strstr(log, warning));
+    ck_assert_int_eq(second.best_step, next);
+    ck_assert_double_lt(second.best_score, first.best_score);
+    ck_assert_int_eq(linked_best(), next);
+    end();
+}
+END_TEST
+
+static void stop_at_step_8(void *context, const tdm_train_status *status)
+{
+    if (status->event == TDM_EVENT_LOG && status->step == 8)
+        atomic_store((atomic_bool *)context, true);
+}
+
+START_TEST(test_lost_best_without_another)
+{
+    tdm_train_result result;
+    atomic_bool stop = false;
+    tdm_train_control control = {
+        .stop = &stop, .monitor = stop_at_step_8, .monitor_context = &stop};
+    begin(1000);
+    const char **overrides =
+        WITH("train.eval_every_steps=5", "train.log_every_steps=1", eval_override());
+    ck_assert_fails(train(DEEPFM, overrides, &control, &result), TDM_E_CANCELLED, "step 8");
+    ck_assert_int_eq(result.best_step, 5);
+    ck_assert_ok(tdm_folder_remove(checkpoint_file(5, "")));
+    /* Stopped before its first step. */
+    control.resume = true;
+    ck_assert_fails(train(DEEPFM, overrides, &control, &result), TDM_E_CANCELLED, "step 8");
+    ck_assert_int_eq(result.best_step, -1);
+    ck_assert_int_eq(linked_best(), -1);
+    ck_assert_ok(train(DEEPFM, overrides, &go_on, &result));
+    ck_assert_int_ge(result.best_step, 10);
+    ck_assert_int_eq(linked_best(), result.best_step);
+    end();
+}
+END_TEST
+
 /* ---- starting from another run --------------------------------------------------------------- */
 
 START_TEST(test_init_from)
@@ -856,6 +932,7 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_newer_run_folder, test_newer_state, test_exploding_training_is_reported,
                test_report_names_step_rows_and_tensor, test_evaluation_of_a_run,
                test_a_run_of_a_gpu_is_used_on_a_cpu, test_no_best_without_evaluations,
-               test_best_by_logloss, test_another_kind_of_best, test_init_from,
+               test_best_by_logloss, test_another_kind_of_best, test_lost_best,
+               test_lost_best_without_another, test_init_from,
                test_stopped_while_it_waits_for_standard_input, test_steps_allocate_nothing,
                test_out_of_memory_at_every_allocation, test_dry_run)
