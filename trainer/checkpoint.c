@@ -284,17 +284,21 @@ done:
 tdm_status tdm_checkpoint_set_best(const char *run_folder, int64_t step)
 {
     char name[TDM_CHECKPOINT_NAME_BYTES];
-    char *folder = NULL, *link = NULL;
+    char *folder = NULL, *found = NULL, *link = NULL;
     tdm_status status;
     tdm_checkpoint_name(step, TDM_CHECKPOINT_FINAL, name);
     TDM_TRY_GOTO(tdm_checkpoints_path(run_folder, name, &folder), done);
     TDM_TRY_GOTO(tdm_checkpoints_path(run_folder, BEST_LINK, &link), done);
+    TDM_TRY_GOTO(tdm_checkpoint_folder_find(run_folder, step, &found), done);
+    if (strcmp(found, folder) != 0)
+        TDM_TRY_GOTO(settle_replaced(run_folder, step, found), done);
     if (tdm_file_exists(folder))
         status = tdm_link_replace(name, link);
     else
         status = tdm_fail(TDM_E_ARG, "%s: there is no such checkpoint to be the best", folder);
 done:
     tdm_free(folder);
+    tdm_free(found);
     tdm_free(link);
     return status;
 }

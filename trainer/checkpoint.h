@@ -81,7 +81,8 @@ TDM_MUST_CHECK tdm_status tdm_checkpoint_path(const char *run_folder, int64_t st
 TDM_MUST_CHECK tdm_status tdm_checkpoint_prune(const char *run_folder, int64_t saved_step,
                                                int64_t keep_last, int64_t best_step);
 
-/* Makes the link `best` point to the checkpoint of `step`, in one step. */
+/* Makes the link `best` point to the checkpoint of `step`, in one step. A ".replaced" one goes back
+ * to its place before. */
 TDM_MUST_CHECK tdm_status tdm_checkpoint_set_best(const char *run_folder, int64_t step);
 
 /* The step that `best` points to. *found is false where there is no such link, or (with a warning)

@@ -65,6 +65,13 @@ static const training_case dense_case = {
                   "checkpoint.keep_last=1"},
 };
 
+/* Its last step is the best and is saved twice: as such, and with what is logged at the end. */
+static const training_case best_case = {
+    .model = DEEPFM,
+    .overrides = {"train.threads=1", "train.batch_size=512", "train.eval_every_steps=1",
+                  "data.eval={hold_out: 10%}"},
+};
+
 /* Two passes over a stream, the first of which is not cached. */
 static const training_case stream_case = {
     .model = DEEPFM,
@@ -427,6 +434,7 @@ START_TEST(test_killed_at_every_call_with_evaluations)
 {
     test_kill_at_calls(&full_case, INT_MAX, 3 * CALL_STRIDE);
     test_kill_at_calls(&dense_case, 100, CALL_STRIDE);
+    test_kill_at_calls(&best_case, 100, CALL_STRIDE);
 }
 END_TEST
 

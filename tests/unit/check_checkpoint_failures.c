@@ -185,6 +185,10 @@ START_TEST(test_replaced_counts)
     ck_assert(tdm_file_exists(final) && !tdm_file_exists(replaced));
     tdm_checkpoint_writer_close(writer);
     ck_assert_int_eq(tdm_test_run_load(5), 1);
+
+    ck_assert_int_eq(rename(final, replaced), 0);
+    ck_assert_ok(tdm_checkpoint_set_best(tdm_test_run, 5));
+    ck_assert(tdm_file_exists(final) && !tdm_file_exists(replaced));
 }
 END_TEST
 
