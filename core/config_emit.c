@@ -81,14 +81,22 @@ static bool is_printable(uint32_t code)
                                              code != 0xFEFF && code != 0xFFFE && code != 0xFFFF);
 }
 
+static tdm_status refuse_bytes(const char *string)
+{
+    char shown[512];
+    tdm_printable(string, shown, sizeof shown);
+    return tdm_fail(TDM_E_ARG, "a recipe cannot hold a text that is not UTF-8: %s", shown);
+}
+
 static tdm_status emit_quoted(const char *string, tdm_text *text)
 {
+    const char *whole = string;
     TDM_TRY(tdm_text_printf(text, "\""));
     for (int length; *string != '\0'; string += length) {
         uint32_t code;
         length = decode(string, &code);
-        TDM_FAIL_IF(length == 0, TDM_E_ARG, "a recipe cannot hold a text that is not UTF-8: %s",
-                    string);
+        if (length == 0)
+            return refuse_bytes(whole);
         if (code == '"' || code == '\\')
             TDM_TRY(tdm_text_printf(text, "\\%c", (int)code));
         else if (code == '\n')

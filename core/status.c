@@ -44,6 +44,19 @@ tdm_status tdm_fail_context(tdm_status status, const char *format, ...)
     return tdm_fail(status, "%s: %s", prefix, message);
 }
 
+void tdm_printable(const char *text, char *out, size_t bytes)
+{
+    const size_t longest = sizeof "\\xNN";
+    size_t length = 0;
+    for (; *text != '\0' && length + longest <= bytes; text++) {
+        if (*text >= ' ' && *text <= '~')
+            out[length++] = *text;
+        else
+            length += (size_t)snprintf(out + length, longest, "\\x%02x", (unsigned char)*text);
+    }
+    out[length] = '\0';
+}
+
 void tdm_error_keep(tdm_error *error, tdm_status status)
 {
     if (error->status != TDM_OK)

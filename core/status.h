@@ -17,6 +17,10 @@ tdm_status tdm_fail(tdm_status status, const char *format, ...) TDM_PRINTF(2, 3)
  * step or tensor that the callee does not. */
 tdm_status tdm_fail_context(tdm_status status, const char *format, ...) TDM_PRINTF(2, 3);
 
+/* `text` as messages can show it: bytes that are not printable ASCII become "\xNN", and what does
+ * not fit into `bytes` is left out. */
+void tdm_printable(const char *text, char *out, size_t bytes);
+
 /* An error on its way from a worker to whoever waits for the job. */
 typedef struct tdm_error {
     tdm_status status;

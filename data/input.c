@@ -10,6 +10,12 @@
 
 static tdm_status add_file(tdm_input *input, const char *path)
 {
+    /* JSON files, which name the inputs, hold UTF-8 only. */
+    if (!tdm_utf8_valid(path, strlen(path))) {
+        char name[512];
+        tdm_printable(path, name, sizeof name);
+        return tdm_fail(TDM_E_CONFIG, "%s: the name of the file is not UTF-8: rename it", name);
+    }
     TDM_TRY(tdm_grow(&input->files, &input->file_capacity, (size_t)input->file_count + 1,
                      sizeof *input->files));
     tdm_input_file *file = &input->files[input->file_count];

@@ -84,6 +84,18 @@ static void *fail_in_thread(void *error)
     return NULL;
 }
 
+START_TEST(test_printable)
+{
+    char shown[12];
+    tdm_printable("caf\xe9\n", shown, sizeof shown);
+    ck_assert_str_eq(shown, "caf\\xe9\\x0a");
+    tdm_printable("cafe\xe9\n", shown, sizeof shown);
+    ck_assert_str_eq(shown, "cafe\\xe9");
+    tdm_printable("", shown, sizeof shown);
+    ck_assert_str_eq(shown, "");
+}
+END_TEST
+
 START_TEST(test_status_across_threads)
 {
     tdm_error error = {.status = TDM_OK};
@@ -280,7 +292,7 @@ START_TEST(test_dtypes)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_status_texts, test_status_macros, test_status_messages,
+TDM_CHECK_MAIN(test_status_texts, test_status_macros, test_status_messages, test_printable,
                test_status_across_threads, test_log, test_memory_alloc, test_memory_grow,
                test_memory_strings, test_memory_fail_at, test_philox_vectors, test_random_layout,
                test_uniform, test_dtypes)

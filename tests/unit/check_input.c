@@ -327,6 +327,25 @@ START_TEST(test_files_that_cannot_be_read)
 }
 END_TEST
 
+/* Checkpoints name the inputs in JSON, which such names do not fit into. */
+START_TEST(test_names_are_utf8)
+{
+    tdm_new_folder(folder);
+    char *good = tdm_data_rig_put_text(folder, "caf\xc3\xa9.tsv", "x\n");
+    tdm_input_close(open_one(good, 0));
+    char *bad = tdm_data_rig_put_text(folder, "caf\xe9.tsv", "x\n");
+    char *pattern;
+    ck_assert_ok(tdm_format(&pattern, "%s/*.tsv", folder));
+    const char *paths[] = {bad, pattern};
+    check_fails(&paths[0], 1, TDM_E_CONFIG, "/caf\\xe9.tsv: the name of the file is not UTF-8");
+    check_fails(&paths[1], 1, TDM_E_CONFIG, "/caf\\xe9.tsv: the name of the file is not UTF-8");
+    tdm_free(good);
+    tdm_free(bad);
+    tdm_free(pattern);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
 START_TEST(test_globs_are_sorted)
 {
     tdm_new_folder(folder);
@@ -502,6 +521,6 @@ END_TEST
 
 TDM_CHECK_MAIN(test_blocks_hold_the_lines_that_begin_in_them, test_lines_before_need_no_order,
                test_streams_cut_at_line_ends, test_long_records_are_bad_wherever_blocks_are_cut,
-               test_files_that_cannot_be_read, test_globs_are_sorted,
+               test_files_that_cannot_be_read, test_names_are_utf8, test_globs_are_sorted,
                test_block_bytes_follow_the_input, test_a_file_that_changes_is_refused,
                test_a_pipe_is_read_once_and_whole, test_an_eager_stream_waits_for_nothing)
