@@ -330,13 +330,15 @@ static tdm_status fill_result(tdm_training *training, tdm_train_result *result)
     const tdm_train_state *state = &training->state;
     double seconds = tdm_clock_seconds() - training->progress.start;
     tdm_bad_record_counts bad = tdm_bad_record_log_counts(training->bad);
+    /* What was trained on since the last line has no time yet. */
+    double rows = (double)(training->progress.logged_rows - training->start_rows);
     double steps = training->progress.step_seconds;
     *result = (tdm_train_result){
         .step = state->step,
         .epoch = state->position.epoch,
         .rows = state->rows,
         .seconds = seconds,
-        .rows_per_second = steps > 0 ? (double)(state->rows - training->start_rows) / steps : NAN,
+        .rows_per_second = steps > 0 ? rows / steps : NAN,
         .has_eval = state->eval_step >= 0,
         .eval = state->eval,
         .best_step = state->best_step,

@@ -815,6 +815,37 @@ START_TEST(test_stopped_while_it_waits_for_standard_input)
 }
 END_TEST
 
+/* ---- speed ----------------------------------------------------------------------------------- */
+
+static void stop_at_eval(void *context, const tdm_train_status *status)
+{
+    if (status->event == TDM_EVENT_EVAL)
+        atomic_store((atomic_bool *)context, true);
+}
+
+/* Of the steps whose time is known: those up to the only line, not the two that follow it. */
+START_TEST(test_rows_per_second)
+{
+    tdm_train_result result;
+    atomic_bool stop = false;
+    const tdm_train_control control = {
+        .stop = &stop, .monitor = stop_at_eval, .monitor_context = &stop};
+    begin(1000);
+    ck_assert_fails(
+        train(LOGISTIC, WITH("train.eval_every_steps=7", eval_override()), &control, &result),
+        TDM_E_CANCELLED, "step 7");
+    char *text = tdm_test_read(tdm_test_path(run, "metrics.jsonl"));
+    json_t *line = json_loads(strtok(text, "\n"), 0, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(line, "step")), 5);
+    ck_assert_double_eq_tol(result.rows_per_second /
+                                json_number_value(json_object_get(line, "rows_per_second")),
+                            1, 1e-6);
+    json_decref(line);
+    tdm_free(text);
+    end();
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct allocation_log {
@@ -934,5 +965,5 @@ TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folde
                test_a_run_of_a_gpu_is_used_on_a_cpu, test_no_best_without_evaluations,
                test_best_by_logloss, test_another_kind_of_best, test_lost_best,
                test_lost_best_without_another, test_init_from,
-               test_stopped_while_it_waits_for_standard_input, test_steps_allocate_nothing,
-               test_out_of_memory_at_every_allocation, test_dry_run)
+               test_stopped_while_it_waits_for_standard_input, test_rows_per_second,
+               test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)
