@@ -153,17 +153,19 @@ static tdm_status unpack_entries(const json_t *object, const state_entry *entrie
 
 static tdm_status pack_position(json_t *object, const tdm_position *position, int lanes)
 {
+    json_t *saved = json_pack("{s:I, s:I}", "epoch", (json_int_t)position->epoch, "batches",
+                              (json_int_t)position->batches);
+    TDM_TRY(put(object, "position", saved));
     json_t *list = json_array();
-    for (int i = 0; i < lanes && list != NULL; i++) {
+    TDM_TRY(put(saved, "lanes", list));
+    for (int i = 0; i < lanes; i++) {
         const tdm_lane_position *lane = &position->lanes[i];
         json_t *item = json_pack("[I, I, I]", (json_int_t)lane->window, (json_int_t)lane->row,
                                  (json_int_t)lane->bytes);
         TDM_FAIL_IF(json_array_append_new(list, item) != 0, TDM_E_NOMEM,
                     "out of memory for the state of the training");
     }
-    return put(object, "position",
-               json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)position->epoch, "batches",
-                         (json_int_t)position->batches, "lanes", list));
+    return TDM_OK;
 }
 
 static tdm_status unpack_position(const json_t *object, tdm_position *position, int lanes)
