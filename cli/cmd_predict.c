@@ -101,7 +101,6 @@ static tdm_status tell_counts(const tdm_prediction_counts *counts)
 static tdm_status predict(const tdm_command *command, tdm_run *run, const tdm_strings *files,
                           answering *answer, tdm_predict_options *options)
 {
-    const predict_values *values = command->values;
     tdm_bad_record_log *log;
     TDM_TRY(tdm_bad_record_log_create(TDM_BAD_RECORD_SKIP,
                                       (tdm_share){.value = 1, .is_share = true}, NULL, &log));
@@ -112,7 +111,7 @@ static tdm_status predict(const tdm_command *command, tdm_run *run, const tdm_st
     options->bad_records = log;
     options->answer = answer_block;
     options->context = answer;
-    if (values->output != NULL) {
+    if (!tdm_output_is_stdout(answer->output)) {
         options->progress = tdm_progress_rows;
         options->progress_context = &progress;
     }

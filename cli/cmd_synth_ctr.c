@@ -42,7 +42,7 @@ static void tell_progress(void *context, int64_t rows)
 static tdm_status print_result(const synth_values *values, const synthesis *synth,
                                const tdm_synth_result *result)
 {
-    bool to_stdout = values->output == NULL;
+    bool to_stdout = tdm_output_is_stdout(synth->output);
     if (values->json && !to_stdout)
         return tdm_console_json(
             json_pack("{s:s, s:I, s:I, s:I, s:o, s:o}", "file", values->output, "rows",

@@ -53,6 +53,11 @@ fail:
     return status;
 }
 
+bool tdm_output_is_stdout(const tdm_output *output)
+{
+    return output->stream == stdout;
+}
+
 tdm_status tdm_output_write(tdm_output *output, const char *text, size_t bytes)
 {
     if (output->writer != NULL)

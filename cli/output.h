@@ -13,6 +13,9 @@ typedef struct tdm_output tdm_output;
  * pipes and devices are written to as they are. */
 TDM_MUST_CHECK tdm_status tdm_output_open(const char *path, bool force, tdm_output **out);
 
+/* True where what else there is to say must not go to standard output. */
+bool tdm_output_is_stdout(const tdm_output *output);
+
 TDM_MUST_CHECK tdm_status tdm_output_write(tdm_output *output, const char *text, size_t bytes);
 
 /* Lets a reader see what has been written; nothing for a file, which appears as a whole. */

@@ -76,6 +76,12 @@ START_TEST(a_log_is_the_same_on_standard_output)
                       folder);
     ck_assert_ran(ran, 0, "planted AUC", "planted AUC");
     tdm_ran_free(&ran);
+    ran = tdm_run_shell("cd %s && tandem synth ctr --rows 300 --seed 7 -o - > b.tsv && "
+                        "tandem synth ctr --rows 300 --seed 7 -o - --json > c.tsv && "
+                        "cmp a.tsv b.tsv && cmp a.tsv c.tsv && rm c.tsv",
+                        folder);
+    ck_assert_ran(ran, 0, NULL, "planted AUC");
+    tdm_ran_free(&ran);
     ran = tdm_run_shell("cd %s && tandem synth ctr --rows 300 --no-label | cut -f40", folder);
     ck_assert_ran(ran, 0, NULL, NULL);
     ck_assert_msg(strspn(ran.out, "\n") == 300 && ran.out[300] == '\0', "a 40th column");
