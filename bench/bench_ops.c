@@ -193,7 +193,7 @@ static void time_dense(world *w)
     TIME(w, "add 4096 x 400", add, .x = hidden[0], .y = hidden[1], .accumulate = true);
     TIME(w, "column_sum 4096 x 400", column_sum, .x = hidden[0], .sums = w->slab[0]);
     TIME(w, "relu_bwd 4096 x 400 with bias", relu_bwd, .y = hidden[0], .dy = hidden[1],
-         .dx = hidden[1], .bias_gradient = w->slab[0]);
+         .dx = hidden[1], .scale = 1, .bias_gradient = w->slab[0]);
     TIME(w, "dropout 4096 x 400", dropout, .x = hidden[0], .y = hidden[1], .rate = 0.2f,
          .samples = w->samples, .scalars = &w->scalars);
     TIME(w, "fm_fwd", fm_fwd, .embeddings = wide[0], .fields = FIELDS, .out = column[0],

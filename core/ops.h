@@ -76,15 +76,17 @@ typedef struct tdm_column_sum_args {
     const int64_t *rows;
 } tdm_column_sum_args;
 
-/* dx = dy where y > 0, else 0; and bias_gradient[j] += Σ_r dx[r, j] unless NULL. dx may be dy. */
+/* dx = scale · dy where y > 0, else 0; and bias_gradient[j] += Σ_r dx[r, j] unless NULL. dx may be
+ * dy. Behind a dropout, y is what that left and scale its 1 / (1 - rate), else 1. */
 typedef struct tdm_relu_bwd_args {
     tdm_matrix y, dy, dx;
+    float scale;
     float *bias_gradient;
     const int64_t *rows;
 } tdm_relu_bwd_args;
 
 /* y = x · keep / (1 - rate), keep drawn for (sample of the row, epoch, column). The same call on
- * the gradient is the backward. y may be x. */
+ * the gradient is the backward, where relu_bwd does not do it. y may be x. */
 typedef struct tdm_dropout_args {
     tdm_matrix x, y;
     float rate; /* [0, 1) */

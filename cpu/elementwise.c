@@ -102,7 +102,7 @@ static void sum_tile(void *context, int64_t index)
     int64_t end = tdm_cpu_min(job->rows, (index + 1) * SUM_TILE_ROWS);
     for (int64_t r = index * SUM_TILE_ROWS; r < end; r++) {
         if (job->relu != NULL)
-            job->kernels->relu_bwd(job->columns, tdm_cpu_row(&job->relu->y, r),
+            job->kernels->relu_bwd(job->columns, job->relu->scale, tdm_cpu_row(&job->relu->y, r),
                                    tdm_cpu_row(&job->relu->dy, r), tdm_cpu_row(&job->relu->dx, r),
                                    sums);
         else

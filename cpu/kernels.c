@@ -110,17 +110,18 @@ static double sum_squares(int64_t n, const float *restrict x)
     return sum;
 }
 
-static void relu_bwd(int64_t n, const float *y, const float *dy, float *dx, float *sums)
+static void relu_bwd(int64_t n, float scaling, const float *y, const float *dy, float *dx,
+                     float *sums)
 {
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH) {
-        vector kept = where(load(y + i) > 0.0f, load(dy + i));
+        vector kept = where(load(y + i) > 0.0f, load(dy + i) * scaling);
         store(dx + i, kept);
         if (sums != NULL)
             store(sums + i, load(sums + i) + kept);
     }
     for (; i < n; i++) {
-        dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+        dx[i] = y[i] > 0.0f ? dy[i] * scaling : 0.0f;
         if (sums != NULL)
             sums[i] += dx[i];
     }

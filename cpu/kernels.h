@@ -47,8 +47,9 @@ typedef struct tdm_kernels {
     /* Σ x², in double */
     double (*sum_squares)(int64_t n, const float *x);
 
-    /* dx = dy where y > 0, else 0, and sums += dx unless NULL; dx may be dy */
-    void (*relu_bwd)(int64_t n, const float *y, const float *dy, float *dx, float *sums);
+    /* dx = scale · dy where y > 0, else 0, and sums += dx unless NULL; dx may be dy */
+    void (*relu_bwd)(int64_t n, float scale, const float *y, const float *dy, float *dx,
+                     float *sums);
     /* y = x · keep · scale; y may be x */
     void (*dropout)(int64_t n, const tdm_dropout_row *row, const float *x, float *y);
 

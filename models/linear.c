@@ -36,23 +36,25 @@ static tdm_status linear_forward(tdm_layer *base, const tdm_step *step)
 }
 
 /* Makes dy the gradient of x Wᵀ + b, in place, and adds it up for the bias. Values that were
- * dropped are 0, as those that ReLU cut: both have no gradient. */
+ * dropped are 0, as those that ReLU cut: behind it nothing needs to be drawn again. */
 static tdm_status activation_backward(const linear_layer *layer, const tdm_step *step,
                                       tdm_matrix dy)
 {
     float *bias_gradient = tdm_affine_bias_gradient(&layer->affine, step);
-    if (layer->dropout > 0 && step->training)
-        TDM_TRY(drop(layer, step, dy));
+    bool drops = layer->dropout > 0 && step->training;
     if (layer->activation == TDM_ACTIVATION_RELU) {
         const tdm_relu_bwd_args args = {
             .y = tdm_step_value(step, layer->output),
             .dy = dy,
             .dx = dy,
+            .scale = drops ? 1.0f / (1.0f - layer->dropout) : 1.0f,
             .bias_gradient = bias_gradient,
             .rows = tdm_step_rows(step),
         };
         return step->backend->ops->relu_bwd(step->backend, &args, step->stream);
     }
+    if (drops)
+        TDM_TRY(drop(layer, step, dy));
     if (bias_gradient == NULL)
         return TDM_OK;
     const tdm_column_sum_args args = {.x = dy, .sums = bias_gradient, .rows = tdm_step_rows(step)};

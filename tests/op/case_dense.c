@@ -80,12 +80,14 @@ bool case_column_sum(op_world *world, int n, tdm_column_sum_args *args)
     return true;
 }
 
-/* Every other case writes dx over dy, every third has no bias gradient. */
+/* Every other case writes dx over dy, every third has no bias gradient, every fourth comes from a
+ * dropout. */
 bool case_relu_bwd(op_world *world, int n, tdm_relu_bwd_args *args)
 {
-    if (n >= 6 * COUNT(element_shapes))
+    if (n >= 12 * COUNT(element_shapes))
         return false;
-    element_shape s = element_shapes[n / 6];
+    element_shape s = element_shapes[n / 12];
+    args->scale = n % 4 == 3 ? 1.25f : 1.0f;
     args->y = op_matrix(world, "y", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
     args->dy = op_matrix(world, "dy", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
     args->dx =

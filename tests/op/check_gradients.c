@@ -116,6 +116,7 @@ START_TEST(test_relu_gradients)
     tdm_relu_bwd_args backward = {.y = forward.c,
                                   .dy = output_gradient,
                                   .dx = random_matrix("dx", 9, 6),
+                                  .scale = 1,
                                   .bias_gradient = bias_gradient};
     op_world_upload(&world);
     memset(op_value(&world, bias_gradient), 0, 6 * sizeof(double));

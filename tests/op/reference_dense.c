@@ -62,7 +62,7 @@ void reference_relu_bwd(op_world *world, const tdm_relu_bwd_args *args)
     int64_t rows = op_valid(world, args->rows, args->y.rows);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < args->y.columns; c++) {
-            double dy = *op_at(world, &args->dy, r, c);
+            double dy = *op_at(world, &args->dy, r, c) * (double)args->scale;
             double dx = *op_at(world, &args->y, r, c) > 0.0 ? dy : 0.0;
             *op_at(world, &args->dx, r, c) = dx;
             if (args->bias_gradient == NULL)
