@@ -75,11 +75,11 @@ static tdm_status draw_parameter(tdm_model *model, const tdm_parameter *paramete
     return TDM_OK;
 }
 
-static tdm_status zero_slab(tdm_model *model, float *slab, int64_t elements)
+static tdm_status zero_parameter(tdm_model *model, const tdm_parameter *parameter)
 {
-    if (elements == 0)
-        return TDM_OK;
-    return model->backend->type->zero(model->backend, slab, (size_t)elements * sizeof(float), NULL);
+    size_t bytes = (size_t)tdm_shape_elements(&parameter->shape) * sizeof(float);
+    return model->backend->type->zero(model->backend, tdm_model_values(model, parameter), bytes,
+                                      NULL);
 }
 
 /* Room for the longest row of all. */
@@ -103,12 +103,12 @@ tdm_status tdm_model_init(tdm_model *model)
     tdm_status status;
     TDM_FAIL_IF(!model->allocated, TDM_E_STATE, "the model's memory is not allocated");
     TDM_TRY(backend->type->host_alloc(backend, staging_bytes, &staging));
-    TDM_TRY_GOTO(zero_slab(model, model->dense_values, plan->dense_elements), done);
-    TDM_TRY_GOTO(zero_slab(model, model->sparse_values, plan->sparse_elements), done);
     for (int i = 0; i < plan->parameters.count; i++) {
         const tdm_parameter *parameter = &plan->parameters.items[i];
         if (parameter->init.type == TDM_INIT_UNIFORM)
             TDM_TRY_GOTO(draw_parameter(model, parameter, staging, staging_bytes), done);
+        else
+            TDM_TRY_GOTO(zero_parameter(model, parameter), done);
     }
     status = backend->type->stream_sync(backend, NULL);
 done:
