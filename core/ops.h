@@ -168,7 +168,8 @@ typedef struct tdm_cross_fwd_args {
     const int64_t *rows;
 } tdm_cross_fwd_args;
 
-/* du = dy ∘ x0; dx0 (+)= dy ∘ u; and dx (+)= dy unless dx.data is NULL. */
+/* du = dy ∘ x0; dx0 (+)= dy ∘ u; then dx (+)= dy unless dx.data is NULL. dx may be dx0, with
+ * accumulate_dx. */
 typedef struct tdm_cross_bwd_args {
     tdm_matrix x0, u, dy, du, dx0, dx;
     bool accumulate_dx0, accumulate_dx;

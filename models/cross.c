@@ -42,27 +42,18 @@ static tdm_status cross_forward(tdm_layer *base, const tdm_step *step)
 static tdm_status cross_elementwise_backward(const cross_layer *layer, const tdm_step *step,
                                              tdm_matrix du)
 {
-    const tdm_ops *ops = step->backend->ops;
-    bool first = layer->x == layer->x0;
-    tdm_cross_bwd_args args = {
+    const tdm_cross_bwd_args args = {
         .x0 = tdm_step_value(step, layer->x0),
         .u = plain_matrix(step, tdm_step_scratch(step, layer->u), layer->affine.inputs),
         .dy = tdm_step_gradient(step, layer->output),
         .du = du,
         .dx0 = tdm_step_gradient(step, layer->x0),
+        .dx = tdm_step_gradient(step, layer->x),
         .accumulate_dx0 = layer->accumulate_x0,
+        .accumulate_dx = layer->x == layer->x0 || layer->accumulate_x,
         .rows = tdm_step_rows(step),
     };
-    if (!first) {
-        args.dx = tdm_step_gradient(step, layer->x);
-        args.accumulate_dx = layer->accumulate_x;
-    }
-    TDM_TRY(ops->cross_bwd(step->backend, &args, step->stream));
-    if (!first)
-        return TDM_OK;
-    const tdm_add_args add = {
-        .x = args.dy, .y = args.dx0, .accumulate = true, .rows = tdm_step_rows(step)};
-    return ops->add(step->backend, &add, step->stream);
+    return step->backend->ops->cross_bwd(step->backend, &args, step->stream);
 }
 
 static tdm_status cross_backward(tdm_layer *base, const tdm_step *step)

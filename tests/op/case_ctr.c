@@ -319,22 +319,26 @@ bool case_cross_fwd(op_world *world, int n, tdm_cross_fwd_args *args)
     return true;
 }
 
-/* Case n % 5: neither accumulates, dx0 does, dx does, both do, there is no dx. */
+/* Case n % 7: neither accumulates, dx0 does, dx does, both do, there is no dx; dx is dx0, which
+ * accumulates or not. */
 bool case_cross_bwd(op_world *world, int n, tdm_cross_bwd_args *args)
 {
-    if (n / 5 >= COUNT(interaction_shapes))
+    if (n / 7 >= COUNT(interaction_shapes))
         return false;
-    interaction_shape s = interaction_shapes[n / 5];
+    interaction_shape s = interaction_shapes[n / 7];
     int64_t columns = s.fields * s.dim;
-    args->accumulate_dx0 = n % 5 & 1;
-    args->accumulate_dx = n % 5 & 2;
+    bool same = n % 7 >= 5;
+    args->accumulate_dx0 = n % 7 & 1;
+    args->accumulate_dx = same || n % 7 & 2;
     args->x0 = op_matrix(world, "x0", s.batch, columns, s.valid, s.gap, OP_RANDOM);
     args->u = op_matrix(world, "u", s.batch, columns, s.valid, s.gap, OP_RANDOM);
     args->dy = op_matrix(world, "dy", s.batch, columns, s.valid, 0, OP_RANDOM);
     args->du = op_matrix(world, "du", s.batch, columns, s.valid, s.gap, OP_NAN);
     args->dx0 = op_matrix(world, "dx0", s.batch, columns, s.valid, s.gap,
                           args->accumulate_dx0 ? OP_TOTAL : OP_NAN);
-    if (n % 5 < 4)
+    if (same)
+        args->dx = args->dx0;
+    else if (n % 7 < 4)
         args->dx = op_matrix(world, "dx", s.batch, columns, s.valid, s.gap,
                              args->accumulate_dx ? OP_TOTAL : OP_NAN);
     args->rows = op_rows(world, s.valid);
