@@ -88,6 +88,8 @@ void tdm_training_tell(tdm_training *training, tdm_train_event event)
 void tdm_training_tell_step(tdm_training *training)
 {
     tdm_progress *progress = &training->progress;
+    if (training->control->monitor == NULL)
+        return;
     tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
     progress->steps++;
     progress->full_steps += stats.batches_ready >= stats.depth - 1;
