@@ -49,15 +49,7 @@ static tdm_status load_state(inspection *found)
 {
     char *path;
     TDM_TRY(tdm_checkpoint_path(found->folder, found->step, "state.json", &path));
-    char *text = NULL;
-    size_t bytes;
-    tdm_status status = tdm_file_get(path, STATE_LIMIT, &text, &bytes);
-    if (status == TDM_OK) {
-        found->state = json_loadb(text, bytes, 0, NULL);
-        if (found->state == NULL)
-            status = tdm_fail(TDM_E_FORMAT, "%s: is not JSON", path);
-    }
-    tdm_free(text);
+    tdm_status status = tdm_json_file_get(path, STATE_LIMIT, &found->state);
     tdm_free(path);
     return status;
 }

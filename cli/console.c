@@ -4,7 +4,6 @@
 #include "core/log.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,11 +93,6 @@ tdm_status tdm_console_json(json_t *json)
     TDM_FAIL_IF(failed != 0, TDM_E_IO, "standard output: %s", tdm_io_error_text(errno));
     putchar('\n');
     return TDM_OK;
-}
-
-json_t *tdm_json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 tdm_status tdm_console_flush(void)

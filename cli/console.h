@@ -4,9 +4,8 @@
 #ifndef TDM_CLI_CONSOLE_H
 #define TDM_CLI_CONSOLE_H
 
-#include "core/status.h"
+#include "core/json.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 
 /* Sends the library's messages to standard error: notices as they are, warnings behind
@@ -26,9 +25,6 @@ void tdm_console_print(const char *format, ...) TDM_PRINTF(1, 2);
 /* Prints one JSON object on one line of standard output. Takes `json`, which may be NULL where it
  * could not be made. */
 TDM_MUST_CHECK tdm_status tdm_console_json(json_t *json);
-
-/* A JSON number; null for NaN and infinity. */
-json_t *tdm_json_number(double value);
 
 /* Writes out what standard output still holds; TDM_E_IO where any of it could not be written. */
 TDM_MUST_CHECK tdm_status tdm_console_flush(void);

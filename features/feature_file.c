@@ -1,10 +1,9 @@
 /* features.json: the feature spec and the shape of the records it was made for. */
 #include "core/file.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "features/feature_spec.h"
 #include "features/hash.h"
-
-#include <jansson.h>
 
 #define VERSION 1
 #define LIMIT   ((size_t)64 << 20)
@@ -241,13 +240,8 @@ tdm_status tdm_feature_spec_load(const char *path, tdm_feature_spec **spec,
 {
     *spec = NULL;
     *format = NULL;
-    char *text;
-    size_t bytes;
-    TDM_TRY(tdm_file_get(path, LIMIT, &text, &bytes));
-    json_error_t error;
-    json_t *json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    tdm_free(text);
-    TDM_FAIL_IF(json == NULL, TDM_E_FORMAT, "%s:%d: damaged: %s", path, error.line, error.text);
+    json_t *json;
+    TDM_TRY(tdm_json_file_get(path, LIMIT, &json));
     tdm_status status = tdm_alloc(1, sizeof **spec, spec);
     if (status == TDM_OK)
         status = load_spec(path, json, *spec, format);

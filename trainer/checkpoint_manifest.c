@@ -1,11 +1,11 @@
 #include "trainer/checkpoint_manifest.h"
 
 #include "core/file.h"
+#include "core/json.h"
 #include "core/memory.h"
 #include "trainer/checkpoint.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,14 +138,7 @@ static tdm_status read_json(const char *path, json_t **out)
 {
     TDM_FAIL_IF(!tdm_file_exists(path), TDM_E_FORMAT,
                 "%s: missing: the checkpoint was not written to its end, or is half deleted", path);
-    char *text;
-    size_t bytes;
-    TDM_TRY(tdm_file_get(path, MANIFEST_LIMIT, &text, &bytes));
-    json_error_t error;
-    *out = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    tdm_free(text);
-    TDM_FAIL_IF(*out == NULL, TDM_E_FORMAT, "%s:%d: damaged: %s", path, error.line, error.text);
-    return TDM_OK;
+    return tdm_json_file_get(path, MANIFEST_LIMIT, out);
 }
 
 tdm_status tdm_manifest_read(const char *folder, tdm_manifest *out)

@@ -1,6 +1,6 @@
 #include "trainer/metrics.h"
 
-#include "core/memory.h"
+#include "core/json.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -185,7 +185,7 @@ tdm_status tdm_metrics_get(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_res
 
 static int set_number(json_t *object, const char *key, double value)
 {
-    return json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+    return json_object_set_new(object, key, tdm_json_number(value));
 }
 
 tdm_status tdm_metrics_result_json(const tdm_metrics_result *result, json_t **out)

@@ -1,6 +1,6 @@
 #include "trainer/training.h"
 
-#include "core/memory.h"
+#include "core/json.h"
 #include "trainer/clock.h"
 
 #include <math.h>
@@ -117,7 +117,7 @@ static void set_int(metrics_line *line, const char *key, int64_t value)
 
 static void set_real(metrics_line *line, const char *key, double value)
 {
-    set(line, key, isfinite(value) ? json_real(value) : json_null());
+    set(line, key, tdm_json_number(value));
 }
 
 static metrics_line begin_line(const tdm_training *training, const char *event)

@@ -1,6 +1,7 @@
 #include "trainer/training.h"
 
 #include "core/file.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "trainer/checkpoint.h"
@@ -229,18 +230,6 @@ static void compare_machine(const tdm_session *session, const json_t *saved)
                  session->properties.instructions);
 }
 
-static tdm_status read_state(const char *path, json_t **out)
-{
-    char *text;
-    size_t bytes;
-    json_error_t error;
-    TDM_TRY(tdm_file_get(path, STATE_BYTES_MAX, &text, &bytes));
-    *out = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    tdm_free(text);
-    TDM_FAIL_IF(*out == NULL, TDM_E_FORMAT, "%s:%d: damaged: %s", path, error.line, error.text);
-    return TDM_OK;
-}
-
 static tdm_status apply_state(tdm_training *training, const json_t *saved)
 {
     const tdm_recipe *recipe = training->recipe;
@@ -254,9 +243,9 @@ static tdm_status apply_state(tdm_training *training, const json_t *saved)
 static tdm_status restore_state(tdm_training *training, const char *folder, int64_t step)
 {
     char *path;
-    json_t *saved = NULL;
+    json_t *saved;
     TDM_TRY(tdm_checkpoint_path(folder, step, TDM_STATE_FILE, &path));
-    tdm_status status = read_state(path, &saved);
+    tdm_status status = tdm_json_file_get(path, STATE_BYTES_MAX, &saved);
     if (status == TDM_OK) {
         status = apply_state(training, saved);
         if (status == TDM_E_FORMAT || status == TDM_E_VERSION)

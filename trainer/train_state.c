@@ -1,5 +1,6 @@
 #include "trainer/train_state.h"
 
+#include "core/json.h"
 #include "core/memory.h"
 
 #include <math.h>
@@ -102,11 +103,6 @@ static const state_entry eval_entries[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-static json_t *pack_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static tdm_status put(json_t *object, const char *name, json_t *value)
 {
     TDM_FAIL_IF(json_object_set_new(object, name, value) != 0, TDM_E_NOMEM,
@@ -119,7 +115,7 @@ static tdm_status pack_entries(json_t *object, const state_entry *entries, size_
 {
     for (size_t i = 0; i < count; i++) {
         const char *at = (const char *)values + entries[i].offset;
-        json_t *value = entries[i].is_real ? pack_real(*(const double *)(const void *)at)
+        json_t *value = entries[i].is_real ? tdm_json_number(*(const double *)(const void *)at)
                                            : json_integer(*(const int64_t *)(const void *)at);
         TDM_TRY(put(object, entries[i].name, value));
     }
@@ -200,7 +196,7 @@ static tdm_status pack_scores(json_t *object, const tdm_train_state *state)
     TDM_TRY(put(object, "scores", list));
     for (size_t i = 0; i < state->score_count; i++) {
         json_t *item = json_pack("[I, o]", (json_int_t)state->scores[i].step,
-                                 pack_real(state->scores[i].score));
+                                 tdm_json_number(state->scores[i].score));
         TDM_FAIL_IF(json_array_append_new(list, item) != 0, TDM_E_NOMEM,
                     "out of memory for the state of the training");
     }
