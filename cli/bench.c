@@ -1,11 +1,11 @@
 #include "cli/bench.h"
 
 #include "cli/console.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "core/ops.h"
 #include "cpu/onednn.h"
-#include "trainer/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>

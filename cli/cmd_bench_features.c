@@ -5,10 +5,10 @@
 #include "cli/progress.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "data/cache.h"
-#include "trainer/clock.h"
 
 #include <pthread.h>
 #include <stdio.h>

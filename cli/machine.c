@@ -1,8 +1,8 @@
 #include "cli/machine.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/ops.h"
-#include "trainer/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "cli/progress.h"
 
 #include "cli/console.h"
-#include "trainer/clock.h"
+#include "core/clock.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 typedef struct tdm_progress {
     const char *what;     /* "predicting": the job, for plain rows */
     double every_seconds; /* between plain lines */
-    double started;       /* see trainer/clock.h */
+    double started;       /* see core/clock.h */
     double first_share;   /* at the first call; a job may begin half done */
     double last_shown;
 } tdm_progress;

@@ -1,8 +1,8 @@
 #include "trainer/evaluate.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "data/block_stream.h"
-#include "trainer/clock.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 #include "trainer/training.h"
 
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "trainer/checkpoint.h"
-#include "trainer/clock.h"
 #include "trainer/tensor_file.h"
 
 #include <math.h>

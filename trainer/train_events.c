@@ -1,7 +1,7 @@
 #include "trainer/training.h"
 
+#include "core/clock.h"
 #include "core/json.h"
-#include "trainer/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

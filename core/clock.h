@@ -1,6 +1,6 @@
 /* Time that only goes forward. */
-#ifndef TDM_TRAINER_CLOCK_H
-#define TDM_TRAINER_CLOCK_H
+#ifndef TDM_CORE_CLOCK_H
+#define TDM_CORE_CLOCK_H
 
 #include <time.h>
 
