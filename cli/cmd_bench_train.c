@@ -108,19 +108,12 @@ static tdm_status train(bench *run)
 
 static tdm_status time_model(bench *run, const tdm_reading *reading, tdm_backend *backend)
 {
-    tdm_model_field *fields;
-    tdm_model_inputs inputs;
-    tdm_model *model = NULL;
-    const tdm_recipe *recipe = reading->recipe;
-    TDM_TRY(tdm_model_inputs_make(reading->spec, &fields, &inputs));
-    tdm_status status =
-        tdm_model_create(recipe->model_type, recipe->model_options, &inputs,
-                         &reading->featurizer->batch, backend, (uint64_t)recipe->seed, &model);
-    if (status == TDM_OK)
-        status = tdm_time_products(model, backend, tdm_pool_threads(reading->pool), &run->products,
-                                   &run->product_count);
+    tdm_model *model;
+    TDM_TRY(tdm_recipe_create_model(reading->recipe, reading->spec, &reading->featurizer->batch,
+                                    backend, &model));
+    tdm_status status = tdm_time_products(model, backend, tdm_pool_threads(reading->pool),
+                                          &run->products, &run->product_count);
     tdm_model_destroy(model);
-    tdm_free(fields);
     return status;
 }
 

@@ -3,12 +3,10 @@
 #include "cli/machine.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "core/file.h"
 #include "core/memory.h"
-#include "features/feature_spec.h"
 #include "trainer/checkpoint.h"
-#include "trainer/recipe.h"
 #include "trainer/run_folder.h"
+#include "trainer/run_model.h"
 #include "trainer/safetensors.h"
 
 #include <stdio.h>
@@ -36,15 +34,6 @@ typedef struct inspection {
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static tdm_status load_features(inspection *found)
-{
-    char *path;
-    TDM_TRY(tdm_path_join(found->folder, TDM_RUN_FEATURES, &path));
-    tdm_status status = tdm_feature_spec_load(path, &found->spec, &found->format);
-    tdm_free(path);
-    return status;
-}
-
 static tdm_status load_state(inspection *found)
 {
     char *path;
@@ -65,9 +54,8 @@ static tdm_status open_tensors(inspection *found)
 
 static tdm_status look(inspection *found, const char *choice)
 {
-    TDM_TRY(tdm_run_folder_check(found->folder));
     TDM_TRY(tdm_recipe_load_run(found->folder, &found->recipe));
-    TDM_TRY(load_features(found));
+    TDM_TRY(tdm_run_load_features(found->folder, &found->spec, &found->format));
     TDM_TRY(tdm_checkpoint_list_read(found->folder, &found->checkpoints));
     bool has_best;
     TDM_TRY(tdm_checkpoint_best(found->folder, &found->best_step, &has_best));
@@ -85,9 +73,11 @@ static tdm_status look(inspection *found, const char *choice)
     return open_tensors(found);
 }
 
-/* "" where the checkpoint is whole. */
+/* "" where the checkpoint is whole, as the chosen one is. */
 static const char *checkpoint_problem(const inspection *found, int64_t step)
 {
+    if (step == found->step)
+        return "";
     return tdm_checkpoint_verify(found->folder, step) == TDM_OK ? "" : tdm_error_message();
 }
 

@@ -8,47 +8,36 @@
 #include "trainer/run_folder.h"
 #include "trainer/tensor_file.h"
 
-tdm_status tdm_model_inputs_make(const tdm_feature_spec *spec, tdm_model_field **fields,
-                                 tdm_model_inputs *out)
+tdm_status tdm_run_load_features(const char *run_folder, tdm_feature_spec **spec,
+                                 tdm_record_format **format)
 {
-    TDM_TRY(tdm_alloc((size_t)spec->field_count, sizeof **fields, fields));
+    char *path;
+    TDM_TRY(tdm_path_join(run_folder, TDM_RUN_FEATURES, &path));
+    tdm_status status = tdm_feature_spec_load(path, spec, format);
+    tdm_free(path);
+    return status;
+}
+
+tdm_status tdm_recipe_create_model(const tdm_recipe *recipe, const tdm_feature_spec *spec,
+                                   const tdm_batch_layout *batch, tdm_backend *backend,
+                                   tdm_model **out)
+{
+    tdm_model_field *fields;
+    TDM_TRY(tdm_alloc((size_t)spec->field_count, sizeof *fields, &fields));
     for (int32_t i = 0; i < spec->field_count; i++) {
-        (*fields)[i] = (tdm_model_field){
+        fields[i] = (tdm_model_field){
             .name = spec->fields[i].name,
             .table_rows = spec->fields[i].buckets + 4,
             .embedding_dim = spec->fields[i].embedding_dim,
         };
     }
-    *out = (tdm_model_inputs){
+    const tdm_model_inputs inputs = {
         .field_count = spec->field_count,
-        .fields = *fields,
+        .fields = fields,
         .dense_count = spec->dense_count,
     };
-    return TDM_OK;
-}
-
-static tdm_status load_features(tdm_run *run)
-{
-    char *path;
-    TDM_TRY(tdm_path_join(run->folder, TDM_RUN_FEATURES, &path));
-    tdm_status status = tdm_feature_spec_load(path, &run->spec, &run->format);
-    tdm_free(path);
-    return status;
-}
-
-static tdm_status create_model(tdm_run *run)
-{
-    tdm_model_field *fields = NULL;
-    tdm_model_inputs inputs;
-    tdm_status status;
-    const tdm_recipe *recipe = run->recipe;
-    TDM_TRY(tdm_model_inputs_make(run->spec, &fields, &inputs));
-    TDM_TRY_GOTO(tdm_model_create(recipe->model_type, recipe->model_options, &inputs,
-                                  &run->featurizer->batch, run->backend, (uint64_t)recipe->seed,
-                                  &run->model),
-                 done);
-    status = tdm_model_allocate(run->model, false);
-done:
+    tdm_status status = tdm_model_create(recipe->model_type, recipe->model_options, &inputs, batch,
+                                         backend, (uint64_t)recipe->seed, out);
     tdm_free(fields);
     return status;
 }
@@ -83,14 +72,16 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     TDM_TRY(tdm_strdup(folder, &run->folder));
     TDM_TRY(tdm_run_folder_choose(folder, options->checkpoint, &run->step));
     TDM_TRY(tdm_recipe_load_run(folder, &run->recipe));
-    TDM_TRY(load_features(run));
+    TDM_TRY(tdm_run_load_features(folder, &run->spec, &run->format));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
     TDM_TRY(create_backend(run));
     int64_t batch_size =
         options->batch_size > 0 ? options->batch_size : run->recipe->train.batch_size;
     TDM_TRY(tdm_ctr_featurizer_create(run->spec, run->format, run->pool, batch_size, options->use,
                                       &run->featurizer));
-    TDM_TRY(create_model(run));
+    TDM_TRY(tdm_recipe_create_model(run->recipe, run->spec, &run->featurizer->batch, run->backend,
+                                    &run->model));
+    TDM_TRY(tdm_model_allocate(run->model, false));
     TDM_TRY(load_weights(run));
     return tdm_scorer_create(run->model, run->featurizer, run->backend, &run->scorer);
 }

@@ -40,8 +40,14 @@ TDM_MUST_CHECK tdm_status tdm_run_open_input(const tdm_run *run, const tdm_strin
                                              bool eager, const atomic_bool *cancel,
                                              tdm_input **out);
 
-/* Fills a list of the model's inputs from a feature spec; *fields is freed with tdm_free(). */
-TDM_MUST_CHECK tdm_status tdm_model_inputs_make(const tdm_feature_spec *spec,
-                                                tdm_model_field **fields, tdm_model_inputs *out);
+/* The feature spec of a run folder and the shape of its records; see tdm_feature_spec_load(). */
+TDM_MUST_CHECK tdm_status tdm_run_load_features(const char *run_folder, tdm_feature_spec **spec,
+                                                tdm_record_format **format);
+
+/* Plans the recipe's model on such features and batches; see tdm_model_create(). */
+TDM_MUST_CHECK tdm_status tdm_recipe_create_model(const tdm_recipe *recipe,
+                                                  const tdm_feature_spec *spec,
+                                                  const tdm_batch_layout *batch,
+                                                  tdm_backend *backend, tdm_model **out);
 
 #endif

@@ -1,6 +1,5 @@
 #include "trainer/session.h"
 
-#include "core/file.h"
 #include "core/memory.h"
 #include "trainer/device.h"
 #include "trainer/run_model.h"
@@ -42,16 +41,6 @@ static tdm_status open_train(tdm_session *session, const atomic_bool *stop)
                                 recipe->eval.hold_out, &session->extractor);
 }
 
-static tdm_status plan_model(tdm_session *session)
-{
-    const tdm_recipe *recipe = session->recipe;
-    tdm_model_inputs inputs;
-    TDM_TRY(tdm_model_inputs_make(session->spec, &session->fields, &inputs));
-    return tdm_model_create(recipe->model_type, recipe->model_options, &inputs,
-                            &session->featurizer->batch, session->backend, (uint64_t)recipe->seed,
-                            &session->model);
-}
-
 static tdm_status find_cache(tdm_session *session)
 {
     const tdm_recipe *recipe = session->recipe;
@@ -75,7 +64,8 @@ static tdm_status open_session(tdm_session *session, const atomic_bool *stop)
     TDM_TRY(session->backend->type->properties(session->backend, &session->properties));
     TDM_TRY(open_train(session, stop));
     TDM_TRY(open_eval(session, stop));
-    TDM_TRY(plan_model(session));
+    TDM_TRY(tdm_recipe_create_model(recipe, session->spec, &session->featurizer->batch,
+                                    session->backend, &session->model));
     return find_cache(session);
 }
 
@@ -92,7 +82,6 @@ void tdm_session_deinit(tdm_session *session)
 {
     tdm_free(session->cache_path);
     tdm_model_destroy(session->model);
-    tdm_free(session->fields);
     tdm_extractor_destroy(session->eval_extractor);
     tdm_input_close(session->eval_input);
     tdm_extractor_destroy(session->extractor);

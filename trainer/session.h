@@ -21,9 +21,8 @@ typedef struct tdm_session {
     tdm_extractor *extractor;
     tdm_input *eval_input;         /* NULL: none, or hold_out */
     tdm_extractor *eval_extractor; /* NULL: no evaluation */
-    tdm_model_field *fields;
-    tdm_model *model; /* planned, not allocated */
-    char *cache_path; /* NULL: no cache */
+    tdm_model *model;              /* planned, not allocated */
+    char *cache_path;              /* NULL: no cache */
 } tdm_session;
 
 /* Opens the inputs and plans the model. Checks the recipe for training first. On failure nothing is
