@@ -64,10 +64,9 @@ static tdm_status incomplete_verb(int count, const char *const *words)
     }
     if (second_count == 0)
         return TDM_OK;
-    const char *near = count > 1 ? tdm_nearest(words[1], seconds, second_count) : NULL;
-    return tdm_fail(TDM_E_ARG, "%s needs to know what: %s%s%s%s", words[0], list,
-                    near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                    near != NULL ? "?" : "");
+    char advice[TDM_ADVICE_BYTES];
+    tdm_did_you_mean(count > 1 ? words[1] : "", seconds, second_count, advice);
+    return tdm_fail(TDM_E_ARG, "%s needs to know what: %s%s", words[0], list, advice);
 }
 
 tdm_status tdm_verb_find(int count, const char *const *words, const tdm_verb **verb, int *used)
@@ -86,10 +85,10 @@ tdm_status tdm_verb_find(int count, const char *const *words, const tdm_verb **v
         names[name_count++] = tdm_verbs[i]->name;
     }
     TDM_TRY(incomplete_verb(count, words));
-    const char *near = tdm_nearest(words[0], names, name_count);
-    return tdm_fail(TDM_E_ARG, "there is no verb %s%s%s%s", words[0],
-                    near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                    near != NULL ? "?" : "; tandem --help lists them");
+    char advice[TDM_ADVICE_BYTES];
+    tdm_did_you_mean(words[0], names, name_count, advice);
+    return tdm_fail(TDM_E_ARG, "there is no verb %s%s", words[0],
+                    advice[0] != '\0' ? advice : "; tandem --help lists them");
 }
 
 tdm_status tdm_verb_group_describe(const char *word, tdm_text *text)

@@ -150,4 +150,10 @@ TDM_MUST_CHECK tdm_status tdm_config_diff(const tdm_config_node *a, const tdm_co
  */
 const char *tdm_nearest(const char *word, const char *const *candidates, int count);
 
+/* What to put behind "there is no WORD" in a message: "; did you mean NEAREST?", or "". Written into
+ * `advice`, which is returned. */
+#define TDM_ADVICE_BYTES 96
+const char *tdm_did_you_mean(const char *word, const char *const *candidates, int count,
+                             char advice[TDM_ADVICE_BYTES]);
+
 #endif

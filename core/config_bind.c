@@ -90,13 +90,13 @@ static tdm_status fail_unknown(const tdm_config_node *node, const tdm_config_sch
         names[i] = schema->keys[i].name;
         TDM_TRY_GOTO(tdm_text_printf(&known, "%s%s", i > 0 ? ", " : "", names[i]), done);
     }
-    const char *nearest = tdm_nearest(node->key, names, schema->count);
+    char advice[TDM_ADVICE_BYTES];
+    tdm_did_you_mean(node->key, names, schema->count, advice);
     char place[TDM_CONFIG_PLACE_BYTES];
     tdm_config_place(node, node->key_line, NULL, place);
     status =
-        tdm_config_fail_at(place, "unknown key%s%s%s Known here: %s",
-                           nearest != NULL ? ", did you mean " : "", nearest != NULL ? nearest : "",
-                           nearest != NULL ? "?" : ".", schema->count > 0 ? known.bytes : "none");
+        tdm_config_fail_at(place, "unknown key%s Known here: %s", advice[0] != '\0' ? advice : ".",
+                           schema->count > 0 ? known.bytes : "none");
 done:
     tdm_free(names);
     tdm_text_free(&known);
@@ -164,11 +164,8 @@ static tdm_status read_choice(const tdm_config_key *key, const tdm_config_node *
             return TDM_OK;
         }
     }
-    const char *nearest = tdm_nearest(text, key->choices, count);
-    char advice[128] = "";
-    if (nearest != NULL)
-        snprintf(advice, sizeof advice, "; did you mean %.100s?", nearest);
-    return fail_expected(key, node, advice);
+    char advice[TDM_ADVICE_BYTES];
+    return fail_expected(key, node, tdm_did_you_mean(text, key->choices, count, advice));
 }
 
 static tdm_status read_share(const tdm_config_key *key, const tdm_config_node *node, tdm_share *out)

@@ -2,6 +2,7 @@
 #include "core/config_internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- expected values ------------------------------------------------------------------------- */
@@ -145,4 +146,14 @@ const char *tdm_nearest(const char *word, const char *const *candidates, int cou
         }
     }
     return nearest;
+}
+
+const char *tdm_did_you_mean(const char *word, const char *const *candidates, int count,
+                             char advice[TDM_ADVICE_BYTES])
+{
+    const char *nearest = tdm_nearest(word, candidates, count);
+    advice[0] = '\0';
+    if (nearest != NULL)
+        snprintf(advice, TDM_ADVICE_BYTES, "; did you mean %s?", nearest);
+    return advice;
 }

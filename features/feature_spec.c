@@ -166,12 +166,10 @@ typedef struct spec_builder {
 static tdm_status unknown_column(const spec_builder *builder, const char *name)
 {
     const tdm_record_format *format = builder->format;
-    const char *near =
-        tdm_nearest(name, (const char *const *)format->columns, format->column_count);
-    return tdm_config_fail(builder->line_node, "there is no column %s%s%s%s (columns: %s .. %s)",
-                           name, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                           near != NULL ? "?" : "", format->columns[0],
-                           format->columns[format->column_count - 1]);
+    char advice[TDM_ADVICE_BYTES];
+    tdm_did_you_mean(name, (const char *const *)format->columns, format->column_count, advice);
+    return tdm_config_fail(builder->line_node, "there is no column %s%s (columns: %s .. %s)", name,
+                           advice, format->columns[0], format->columns[format->column_count - 1]);
 }
 
 /* The place of a field or dense feature with that name: an old one, or a new one at the end. */

@@ -71,11 +71,10 @@ static tdm_status keep_columns(prediction *predict)
         columns[i] = tdm_record_format_find(format, name);
         if (columns[i] >= 0)
             continue;
-        const char *near =
-            tdm_nearest(name, (const char *const *)format->columns, format->column_count);
-        status = tdm_fail(TDM_E_ARG, "the records have no column %s%s%s%s", name,
-                          near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                          near != NULL ? "?" : "");
+        char advice[TDM_ADVICE_BYTES];
+        status = tdm_fail(TDM_E_ARG, "the records have no column %s%s", name,
+                          tdm_did_you_mean(name, (const char *const *)format->columns,
+                                           format->column_count, advice));
     }
     if (status == TDM_OK)
         status = tdm_extractor_keep(predict->extractor, columns, options->column_count);

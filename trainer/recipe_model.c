@@ -89,10 +89,9 @@ static tdm_status refuse_type(const tdm_config_node *node, tdm_model_section *se
                      : tdm_config_fail(value == NULL ? node : value, "type: expected one of %s",
                                        known.bytes);
     if (status == TDM_OK) {
-        const char *nearest = tdm_nearest(name, key->choices, models);
-        status = tdm_config_fail(value, "expected one of %s, not %s%s%s%s", known.bytes, name,
-                                 nearest == NULL ? "" : "; did you mean ",
-                                 nearest == NULL ? "" : nearest, nearest == NULL ? "" : "?");
+        char advice[TDM_ADVICE_BYTES];
+        status = tdm_config_fail(value, "expected one of %s, not %s%s", known.bytes, name,
+                                 tdm_did_you_mean(name, key->choices, models, advice));
     }
     tdm_text_free(&known);
     return status;

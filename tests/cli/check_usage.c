@@ -108,7 +108,7 @@ START_TEST(a_wrong_recipe_is_2_with_file_and_line)
                                 "features: {fields: [{column: C1}]}\\n"
                                 "train: {batchsize: 32}\\n' > r.yaml && tandem check r.yaml x",
                                 folder);
-    ck_assert_ran(ran, 2, NULL, "r.yaml:3: train.batchsize: unknown key, did you mean batch_size?");
+    ck_assert_ran(ran, 2, NULL, "r.yaml:3: train.batchsize: unknown key; did you mean batch_size?");
     tdm_ran_free(&ran);
     ran = tdm_run_shell("cd %s && tandem check r.yaml x trian.epochs=2", folder);
     ck_assert_ran(ran, 2, NULL, "trian");

@@ -346,7 +346,7 @@ START_TEST(bad_overrides_are_refused)
                             "command line: units[1]: expected a whole number from 1 "
                             "to 4096, not x");
     tdm_test_override_fails("rule.typ=sgd",
-                            "command line: rule.typ: unknown key, did you mean type? "
+                            "command line: rule.typ: unknown key; did you mean type? "
                             "Known here: type, learning_rate");
     tdm_test_override_fails("units=[1, {2",
                             "command line: units[1]: not YAML: did not find expected ',' or '}' "

@@ -116,13 +116,13 @@ END_TEST
 START_TEST(unknown_keys_are_refused)
 {
     tdm_test_bind_fails("epochs: 1\nepoch: 2\n",
-                        "r.yaml:2: epoch: unknown key, did you mean epochs? Known here: " ALL_KEYS);
+                        "r.yaml:2: epoch: unknown key; did you mean epochs? Known here: " ALL_KEYS);
     tdm_test_bind_fails("epochs: 1\nlr: 2\n", "r.yaml:2: lr: unknown key. Known here: " ALL_KEYS);
     tdm_test_bind_fails("rule:\n  laerning_rate:\n    1\n",
-                        "r.yaml:2: rule.laerning_rate: unknown key, did you mean learning_rate? "
+                        "r.yaml:2: rule.laerning_rate: unknown key; did you mean learning_rate? "
                         "Known here: type, learning_rate");
     tdm_test_bind_fails("fields:\n- {column: a}\n- {colum: b}\n",
-                        "r.yaml:3: fields[1].colum: unknown key, did you mean column? Known here: "
+                        "r.yaml:3: fields[1].colum: unknown key; did you mean column? Known here: "
                         "column, buckets");
     static const tdm_config_schema nothing = {0};
     tdm_config *config;
@@ -307,6 +307,11 @@ START_TEST(nearest_suggests_likely_words_only)
     ck_assert_ptr_null(tdm_nearest(longest, &same, 1));
     ck_assert_ptr_null(tdm_nearest("xxxx", &same, 1));
     ck_assert_ptr_eq(tdm_nearest(longest + 1, (const char *[]){longest + 1}, 1), longest + 1);
+    char advice[TDM_ADVICE_BYTES];
+    ck_assert_str_eq(tdm_did_you_mean("sede", words, 5, advice), "; did you mean seed?");
+    ck_assert_str_eq(tdm_did_you_mean("momentum", words, 5, advice), "");
+    tdm_did_you_mean(longest + 1, (const char *[]){longest + 1}, 1, advice);
+    ck_assert_uint_eq(strlen(advice), strlen("; did you mean ?") + 64);
     tdm_free(longest);
 }
 END_TEST
