@@ -6,8 +6,6 @@
 #include "cli/verbs.h"
 #include "data/bad_records.h"
 
-#include <stdio.h>
-
 typedef struct check_values {
     bool json;
 } check_values;
@@ -66,11 +64,7 @@ static tdm_status append_result(const checking *check, tdm_text *text)
 static tdm_status print_text(const checking *check)
 {
     tdm_text text = {0};
-    tdm_status status = append_result(check, &text);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(append_result(check, &text), &text);
 }
 
 static tdm_status print_json(const checking *check)

@@ -4,8 +4,6 @@
 #include "cli/verbs.h"
 #include "trainer/evaluate.h"
 
-#include <stdio.h>
-
 typedef struct eval_values {
     const char *checkpoint;
     int64_t threads;
@@ -39,11 +37,7 @@ static tdm_status append_result(tdm_text *text, const tdm_run *run,
 static tdm_status print_text(const tdm_run *run, const tdm_evaluation *evaluation)
 {
     tdm_text text = {0};
-    tdm_status status = append_result(&text, run, evaluation);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(append_result(&text, run, evaluation), &text);
 }
 
 static tdm_status evaluate(const tdm_command *command, tdm_run *run)

@@ -197,9 +197,7 @@ static tdm_status show_rows(showing *show)
     TDM_TRY(status);
     if (show->json != NULL)
         return tdm_console_json(json_pack("{s:O}", "rows", show->json));
-    if (show->text.bytes != NULL)
-        fputs(show->text.bytes, stdout);
-    return TDM_OK;
+    return tdm_console_text(TDM_OK, &show->text);
 }
 
 /* ---- all rows -------------------------------------------------------------------------------- */
@@ -225,11 +223,11 @@ static tdm_status print_stats(const tdm_field_stats *stats, bool as_json)
         return tdm_console_json(json);
     }
     tdm_text text = {0};
-    tdm_status status = tdm_field_stats_text(stats, &text);
+    tdm_status status =
+        tdm_text_printf(&text, "%lld rows\n", (long long)tdm_field_stats_rows(stats));
     if (status == TDM_OK)
-        printf("%lld rows\n%s", (long long)tdm_field_stats_rows(stats), text.bytes);
-    tdm_text_free(&text);
-    return status;
+        status = tdm_field_stats_text(stats, &text);
+    return tdm_console_text(status, &text);
 }
 
 static tdm_status show_stats(showing *show, const tdm_command *command)

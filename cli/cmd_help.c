@@ -1,8 +1,7 @@
 /* tandem help: the verbs, one verb, or the keys of a recipe. */
+#include "cli/console.h"
 #include "cli/verbs.h"
 #include "trainer/recipe.h"
-
-#include <stdio.h>
 
 static tdm_status describe(const tdm_command *command, tdm_text *text)
 {
@@ -21,22 +20,14 @@ static tdm_status describe(const tdm_command *command, tdm_text *text)
 static tdm_status run_help(const tdm_command *command)
 {
     tdm_text text = {0};
-    tdm_status status = describe(command, &text);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(describe(command, &text), &text);
 }
 
 static tdm_status run_help_recipe(const tdm_command *command)
 {
     (void)command;
     tdm_text text = {0};
-    tdm_status status = tdm_recipe_describe(&text);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(tdm_recipe_describe(&text), &text);
 }
 
 const tdm_verb tdm_verb_help = {

@@ -4,8 +4,6 @@
 #include "cli/reading.h"
 #include "cli/verbs.h"
 
-#include <stdio.h>
-
 typedef struct train_values {
     tdm_strings eval;
     bool resume;
@@ -55,11 +53,7 @@ static tdm_status dry_run(tdm_recipe *recipe, bool json)
     if (json)
         return tdm_console_json(plan_json(&plan));
     tdm_text text = {0};
-    tdm_status status = tdm_train_plan_text(&plan, &text);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(tdm_train_plan_text(&plan, &text), &text);
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -119,11 +113,7 @@ static tdm_status print_result(const tdm_recipe *recipe, const tdm_train_result 
     if (json)
         return result_json(recipe, result);
     tdm_text text = {0};
-    tdm_status status = append_result(&text, recipe, result);
-    if (status == TDM_OK)
-        fputs(text.bytes, stdout);
-    tdm_text_free(&text);
-    return status;
+    return tdm_console_text(append_result(&text, recipe, result), &text);
 }
 
 static tdm_status train(const tdm_command *command, tdm_recipe *recipe)

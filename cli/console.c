@@ -85,6 +85,14 @@ void tdm_console_print(const char *format, ...)
     va_end(arguments);
 }
 
+tdm_status tdm_console_text(tdm_status status, tdm_text *text)
+{
+    if (status == TDM_OK && text->bytes != NULL)
+        fputs(text->bytes, stdout);
+    tdm_text_free(text);
+    return status;
+}
+
 tdm_status tdm_console_json(json_t *json)
 {
     TDM_FAIL_IF(json == NULL, TDM_E_NOMEM, "out of memory while writing JSON");

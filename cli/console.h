@@ -4,6 +4,7 @@
 #ifndef TDM_CLI_CONSOLE_H
 #define TDM_CLI_CONSOLE_H
 
+#include "core/config.h"
 #include "core/json.h"
 
 #include <stdbool.h>
@@ -21,6 +22,10 @@ void tdm_console_status(const char *line);
 
 /* A line of its own on standard error. */
 void tdm_console_print(const char *format, ...) TDM_PRINTF(1, 2);
+
+/* Prints a text on standard output where `status`, of making it, is OK. Frees the text and returns
+ * `status`. */
+TDM_MUST_CHECK tdm_status tdm_console_text(tdm_status status, tdm_text *text);
 
 /* Prints one JSON object on one line of standard output. Takes `json`, which may be NULL where it
  * could not be made. */

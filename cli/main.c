@@ -77,14 +77,6 @@ static int exit_code(tdm_status status)
     return EXIT_FAILED;
 }
 
-static tdm_status print_text(tdm_status status, tdm_text *text)
-{
-    if (status == TDM_OK)
-        fputs(text->bytes, stdout);
-    tdm_text_free(text);
-    return status;
-}
-
 static tdm_status run_verb(const tdm_verb *verb, int count, const char *const *words)
 {
     tdm_command command;
@@ -93,7 +85,7 @@ static tdm_status run_verb(const tdm_verb *verb, int count, const char *const *w
     tdm_status status;
     if (command.help) {
         tdm_text text = {0};
-        status = print_text(tdm_verb_describe(verb, &text), &text);
+        status = tdm_console_text(tdm_verb_describe(verb, &text), &text);
     } else {
         status = verb->run(&command);
     }
@@ -111,11 +103,11 @@ static tdm_status run(int count, const char *const *words, const tdm_verb **verb
 {
     tdm_text text = {0};
     if (count >= 1 && asks_for_help(words[0]))
-        return print_text(tdm_verbs_describe(&text), &text);
+        return tdm_console_text(tdm_verbs_describe(&text), &text);
     if (count == 2 && asks_for_help(words[1])) {
         TDM_TRY(tdm_verb_group_describe(words[0], &text));
         if (text.length > 0)
-            return print_text(TDM_OK, &text);
+            return tdm_console_text(TDM_OK, &text);
     }
     if (count >= 1 && strcmp(words[0], "--version") == 0) {
         printf("tandem %s\n", TDM_VERSION);
