@@ -4,8 +4,6 @@
 
 #include "core/status.h"
 
-#include <stdbool.h>
-
 typedef struct tdm_append_file tdm_append_file;
 
 /* Opens the file at its end, or creates it. */

@@ -100,28 +100,6 @@ tdm_status tdm_file_writer_write(tdm_file_writer *writer, const void *data, size
     return status;
 }
 
-tdm_status tdm_file_writer_printf(tdm_file_writer *writer, const char *format, ...)
-{
-    char text[1024];
-    char *longer = NULL;
-    va_list arguments, again;
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    tdm_status status = TDM_OK;
-    if ((size_t)length >= sizeof text) {
-        status = tdm_alloc((size_t)length + 1, 1, &longer);
-        if (status == TDM_OK)
-            vsnprintf(longer, (size_t)length + 1, format, again);
-    }
-    va_end(again);
-    if (status == TDM_OK)
-        status = tdm_file_writer_write(writer, longer == NULL ? text : longer, (size_t)length);
-    tdm_free(longer);
-    return status;
-}
-
 static tdm_status writer_finish(tdm_file_writer *writer)
 {
     TDM_TRY(writer_flush(writer));

@@ -14,8 +14,6 @@ typedef struct tdm_file_writer tdm_file_writer;
 TDM_MUST_CHECK tdm_status tdm_file_writer_open(const char *path, tdm_file_writer **out);
 TDM_MUST_CHECK tdm_status tdm_file_writer_write(tdm_file_writer *writer, const void *data,
                                                 size_t bytes);
-TDM_MUST_CHECK tdm_status tdm_file_writer_printf(tdm_file_writer *writer, const char *format, ...)
-    TDM_PRINTF(2, 3);
 /* Hash and length of all that was written; either may be NULL. */
 TDM_MUST_CHECK tdm_status tdm_file_writer_commit(tdm_file_writer *writer, uint64_t *hash,
                                                  int64_t *bytes);

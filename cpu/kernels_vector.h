@@ -7,7 +7,6 @@
 #include "cpu/kernels.h"
 
 #include <math.h>
-#include <string.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif

@@ -78,7 +78,6 @@ static void cross_products(const tdm_layer *base, const tdm_plan *plan, tdm_prod
 }
 
 static const tdm_layer_type cross_type = {
-    .name = "cross",
     .forward = cross_forward,
     .backward = cross_backward,
     .products = cross_products,

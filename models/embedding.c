@@ -78,7 +78,6 @@ static void embedding_destroy(tdm_layer *base)
 }
 
 static const tdm_layer_type embedding_type = {
-    .name = "embedding",
     .forward = embedding_forward,
     .backward = embedding_backward,
     .destroy = embedding_destroy,

@@ -57,8 +57,7 @@ static tdm_status fm_backward(tdm_layer *base, const tdm_step *step)
     return step->backend->ops->fm_bwd(step->backend, &args, step->stream);
 }
 
-static const tdm_layer_type fm_type = {
-    .name = "fm", .forward = fm_forward, .backward = fm_backward};
+static const tdm_layer_type fm_type = {.forward = fm_forward, .backward = fm_backward};
 
 tdm_status tdm_fm_add(tdm_plan *plan, const char *name, tdm_value embeddings, int fields,
                       int64_t dim, tdm_value *output)

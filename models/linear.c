@@ -78,7 +78,6 @@ static void linear_products(const tdm_layer *base, const tdm_plan *plan, tdm_pro
 }
 
 static const tdm_layer_type linear_type = {
-    .name = "linear",
     .forward = linear_forward,
     .backward = linear_backward,
     .products = linear_products,

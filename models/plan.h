@@ -31,7 +31,6 @@ typedef struct tdm_product_list {
 typedef struct tdm_layer tdm_layer;
 
 typedef struct tdm_layer_type {
-    const char *name;
     tdm_status (*forward)(tdm_layer *layer, const tdm_step *step);
     tdm_status (*backward)(tdm_layer *layer, const tdm_step *step);
     /* Appends the products of a training step; NULL where there are none. */

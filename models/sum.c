@@ -49,8 +49,7 @@ static tdm_status sum_backward(tdm_layer *base, const tdm_step *step)
     return step->backend->ops->column_sum(step->backend, &args, step->stream);
 }
 
-static const tdm_layer_type sum_type = {
-    .name = "sum", .forward = sum_forward, .backward = sum_backward};
+static const tdm_layer_type sum_type = {.forward = sum_forward, .backward = sum_backward};
 
 tdm_status tdm_sum_add(tdm_plan *plan, const char *name, const tdm_value *inputs, int count,
                        bool bias, tdm_value *output)

@@ -7,7 +7,6 @@
 #include "trainer/checkpoint_manifest.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

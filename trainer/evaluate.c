@@ -1,7 +1,6 @@
 #include "trainer/evaluate.h"
 
 #include "core/clock.h"
-#include "core/memory.h"
 #include "data/block_stream.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "trainer/safetensors.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 

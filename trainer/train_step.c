@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The share of the training that lies before this step, for the schedule. */
 static double schedule_progress(const tdm_training *training)

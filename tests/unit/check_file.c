@@ -98,24 +98,6 @@ START_TEST(test_bytes_hash_and_length)
 }
 END_TEST
 
-START_TEST(test_printf)
-{
-    const char *path = tdm_test_path(tdm_test_folder(), "file");
-    char longer[3000];
-    memset(longer, 'x', sizeof longer - 1);
-    longer[sizeof longer - 1] = '\0';
-    tdm_file_writer *writer;
-    ck_assert_ok(tdm_file_writer_open(path, &writer));
-    ck_assert_ok(tdm_file_writer_printf(writer, "%d,", 7));
-    ck_assert_ok(tdm_file_writer_printf(writer, "%s", longer));
-    ck_assert_ok(tdm_file_writer_commit(writer, NULL, NULL));
-    tdm_file_writer_close(writer);
-    char expected[3002];
-    snprintf(expected, sizeof expected, "7,%s", longer);
-    check_content(path, expected, strlen(expected));
-}
-END_TEST
-
 START_TEST(test_order_of_calls)
 {
     const char *folder = tdm_test_folder();
@@ -375,8 +357,7 @@ START_TEST(test_out_of_memory)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_bytes_hash_and_length, test_printf, test_order_of_calls,
-               test_close_without_commit, test_writer_states, test_each_call_fails,
-               test_interrupted_calls, test_short_writes, test_get_limit_and_missing,
-               test_folder_create, test_folder_remove, test_rename_link_and_remove, test_path_join,
-               test_error_texts, test_out_of_memory)
+TDM_CHECK_MAIN(test_bytes_hash_and_length, test_order_of_calls, test_close_without_commit,
+               test_writer_states, test_each_call_fails, test_interrupted_calls, test_short_writes,
+               test_get_limit_and_missing, test_folder_create, test_folder_remove,
+               test_rename_link_and_remove, test_path_join, test_error_texts, test_out_of_memory)
