@@ -2,29 +2,16 @@
 
 #include "core/memory.h"
 #include "data/order.h"
+#include "features/cells.h"
 #include "features/distinct.h"
-#include "features/hash.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-/* Bins that come up all the time have their ids ready. */
-#define BIN_FIRST (-16)
-#define BIN_COUNT 512
-
-/* A field, ready to run. */
-typedef struct field_plan {
-    uint64_t salt;
-    uint32_t *bin_ids; /* [BIN_COUNT] of a hashed transform, from BIN_FIRST; NULL for the rest */
-} field_plan;
 
 typedef struct ctr_featurizer {
     tdm_featurizer base;
     const tdm_feature_spec *spec;
     tdm_ctr_use use;
-    field_plan *plans;
+    tdm_field_plan *plans;
     tdm_ln_squared_bins *ln_squared;
     int ids_column, dense_column; /* of a block; -1 where there are none */
     int label_tensor, dense_tensor, ids_tensor;
@@ -33,201 +20,6 @@ typedef struct ctr_featurizer {
 } ctr_featurizer;
 
 #define FINISH_PARTS 8
-
-/* The columns of one group of records. */
-typedef struct record_view {
-    const tdm_records *records;
-    int32_t column;
-    void (*reject)(void *context, int64_t record, int32_t column, const char *reason);
-    void *context;
-} record_view;
-
-static tdm_span cell_at(const record_view *view, int64_t record)
-{
-    return view->records->cells[record * view->records->columns + view->column];
-}
-
-/* ---- fields ---------------------------------------------------------------------------------- */
-
-static void hash_values(const tdm_field *field, const field_plan *plan, const record_view *view,
-                        uint32_t *ids, int64_t stride)
-{
-    const char *text = view->records->text;
-    uint64_t salt = plan->salt;
-    uint64_t buckets = (uint64_t)field->buckets;
-    for (int64_t i = 0; i < view->records->count; i++) {
-        tdm_span cell = cell_at(view, i);
-        uint32_t bytes = cell.end - cell.begin;
-        uint64_t hash = tdm_value_hash(text + cell.begin, bytes, salt);
-        ids[i * stride] = bytes == 0 ? TDM_ID_MISSING : tdm_hash_row(hash, buckets);
-    }
-}
-
-/* Kept out of line: XXH3's code for long texts makes no sense to the compiler on a short buffer. */
-__attribute__((noinline)) static uint32_t text_id(const tdm_field *field, const field_plan *plan,
-                                                  const char *text, size_t bytes)
-{
-    return tdm_hash_row(tdm_value_hash(text, bytes, plan->salt), (uint64_t)field->buckets);
-}
-
-static uint32_t bin_id(const tdm_field *field, const field_plan *plan, int64_t bin)
-{
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)bin);
-    return text_id(field, plan, digits, (size_t)length);
-}
-
-/* The id of an integer bin; 0 and a reason where it is out of range. */
-static uint32_t encode_bin(const tdm_field *field, const field_plan *plan, int64_t bin,
-                           const char **reason)
-{
-    if (field->encoding == TDM_ENCODING_IDENTITY) {
-        if (bin >= 0 && bin < field->buckets)
-            return TDM_ID_FIRST + (uint32_t)bin;
-        *reason = "id out of range: identity takes 0 to buckets - 1";
-        return TDM_ID_PADDING;
-    }
-    if (bin >= BIN_FIRST && bin < BIN_FIRST + BIN_COUNT)
-        return plan->bin_ids[bin - BIN_FIRST];
-    return bin_id(field, plan, bin);
-}
-
-static const char *number_reason(const char *text, size_t bytes)
-{
-    if (bytes > 0 && (text[0] == '-' || text[0] == '+')) {
-        text++;
-        bytes--;
-    }
-    bool special =
-        bytes >= 3 && (strncasecmp(text, "nan", 3) == 0 || strncasecmp(text, "inf", 3) == 0);
-    return special ? "nan and inf are not accepted; leave a missing value empty"
-                   : "not a number, or out of range";
-}
-
-static uint32_t transform_value(const ctr_featurizer *featurizer, const tdm_field *field,
-                                const field_plan *plan, const char *text, uint32_t bytes,
-                                const char **reason)
-{
-    int32_t integer;
-    if (field->transform == TDM_TRANSFORM_LN_SQUARED &&
-        tdm_parse_short_integer(text, bytes, &integer))
-        return encode_bin(field, plan, tdm_ln_squared_bin(featurizer->ln_squared, integer), reason);
-    double number;
-    if (!tdm_parse_number(text, bytes, &number)) {
-        *reason = number_reason(text, bytes);
-        return TDM_ID_PADDING;
-    }
-    int64_t bin = tdm_transform_bin(field->transform, number, field->min, field->max);
-    return encode_bin(field, plan, bin, reason);
-}
-
-static void transform_values(const ctr_featurizer *featurizer, const tdm_field *field,
-                             const field_plan *plan, const record_view *view, uint32_t *ids,
-                             int64_t stride)
-{
-    for (int64_t i = 0; i < view->records->count; i++) {
-        tdm_span cell = cell_at(view, i);
-        uint32_t bytes = cell.end - cell.begin;
-        if (bytes == 0) {
-            ids[i * stride] = TDM_ID_MISSING;
-            continue;
-        }
-        const char *reason = NULL;
-        ids[i * stride] = transform_value(featurizer, field, plan, view->records->text + cell.begin,
-                                          bytes, &reason);
-        if (reason != NULL)
-            view->reject(view->context, i, view->column, reason);
-    }
-}
-
-/* A decimal integer as it stands, without a transform. */
-static void identify_values(const tdm_field *field, const record_view *view, uint32_t *ids,
-                            int64_t stride)
-{
-    for (int64_t i = 0; i < view->records->count; i++) {
-        tdm_span cell = cell_at(view, i);
-        const char *text = view->records->text + cell.begin;
-        uint32_t bytes = cell.end - cell.begin;
-        uint64_t value = 0;
-        bool good = bytes <= 10;
-        for (uint32_t c = 0; c < bytes && good; c++) {
-            good = text[c] >= '0' && text[c] <= '9';
-            value = value * 10 + (uint64_t)(text[c] - '0');
-        }
-        ids[i * stride] = bytes == 0 ? TDM_ID_MISSING : TDM_ID_FIRST + (uint32_t)value;
-        if (!good || value >= (uint64_t)field->buckets) {
-            ids[i * stride] = TDM_ID_PADDING;
-            view->reject(view->context, i, view->column,
-                         good ? "id out of range: identity takes 0 to buckets - 1"
-                              : "identity takes an integer of at most 10 digits");
-        }
-    }
-}
-
-static void extract_field(const ctr_featurizer *featurizer, int32_t index, const record_view *view,
-                          uint32_t *ids, int64_t stride)
-{
-    const tdm_field *field = &featurizer->spec->fields[index];
-    const field_plan *plan = &featurizer->plans[index];
-    if (field->transform != TDM_TRANSFORM_NONE)
-        transform_values(featurizer, field, plan, view, ids, stride);
-    else if (field->encoding == TDM_ENCODING_IDENTITY)
-        identify_values(field, view, ids, stride);
-    else
-        hash_values(field, plan, view, ids, stride);
-}
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-static bool parse_cell(const char *text, uint32_t bytes, double *number)
-{
-    int32_t integer;
-    if (tdm_parse_short_integer(text, bytes, &integer)) {
-        *number = integer;
-        return true;
-    }
-    return tdm_parse_number(text, bytes, number);
-}
-
-static void extract_dense(const tdm_dense_feature *feature, const record_view *view, float *values,
-                          int64_t stride)
-{
-    for (int64_t i = 0; i < view->records->count; i++) {
-        tdm_span cell = cell_at(view, i);
-        const char *text = view->records->text + cell.begin;
-        uint32_t bytes = cell.end - cell.begin;
-        values[i * stride] = 0;
-        if (bytes == 0)
-            continue;
-        double number;
-        if (!parse_cell(text, bytes, &number)) {
-            view->reject(view->context, i, view->column, number_reason(text, bytes));
-            continue;
-        }
-        number = tdm_transform_apply(feature->transform, number, feature->min, feature->max);
-        number = number > FLT_MAX ? FLT_MAX : number < -FLT_MAX ? -FLT_MAX : number;
-        values[i * stride] = (float)number;
-    }
-}
-
-static void extract_labels(const record_view *view, float *labels)
-{
-    for (int64_t i = 0; i < view->records->count; i++) {
-        tdm_span cell = cell_at(view, i);
-        const char *text = view->records->text + cell.begin;
-        uint32_t bytes = cell.end - cell.begin;
-        double number = 0;
-        bool good = bytes == 1 && (text[0] == '0' || text[0] == '1');
-        if (good)
-            number = text[0] - '0';
-        else if (bytes > 0)
-            good = tdm_parse_number(text, bytes, &number) && (number == 0 || number == 1);
-        labels[i] = (float)number;
-        if (!good)
-            view->reject(view->context, i, view->column,
-                         bytes == 0 ? "the label is missing" : "the label is not 0 or 1");
-    }
-}
 
 /* ---- extract --------------------------------------------------------------------------------- */
 
@@ -277,24 +69,24 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
     TDM_FAIL_IF(records->count > (int64_t)sizeof refused, TDM_E_ARG, "too many records at once");
     memset(refused, 0, (size_t)records->count);
     refusals noted = {.refused = refused, .reject = reject, .context = context};
-    record_view view = {.records = records, .reject = note_refusal, .context = &noted};
+    tdm_cells cells = {.records = records, .reject = note_refusal, .context = &noted};
     float *labels = (float *)out->columns[0] + out->rows;
-    view.column = spec->label;
+    cells.column = spec->label;
     if (featurizer->use == TDM_CTR_PREDICTION)
         memset(labels, 0, (size_t)records->count * sizeof *labels);
     else
-        extract_labels(&view, labels);
+        tdm_cells_labels(&cells, labels);
     for (int32_t f = 0; f < spec->field_count; f++) {
         uint32_t *ids =
             (uint32_t *)out->columns[featurizer->ids_column] + out->rows * spec->field_count + f;
-        view.column = spec->fields[f].column;
-        extract_field(featurizer, f, &view, ids, spec->field_count);
+        cells.column = spec->fields[f].column;
+        tdm_cells_ids(&featurizer->plans[f], &cells, ids, spec->field_count);
     }
     for (int32_t d = 0; d < spec->dense_count; d++) {
         float *values =
             (float *)out->columns[featurizer->dense_column] + out->rows * spec->dense_count + d;
-        view.column = spec->dense[d].column;
-        extract_dense(&spec->dense[d], &view, values, spec->dense_count);
+        cells.column = spec->dense[d].column;
+        tdm_cells_numbers(&spec->dense[d], &cells, values, spec->dense_count);
     }
     *rows = records->count;
     if (noted.any) {
@@ -396,7 +188,7 @@ static void destroy(tdm_featurizer *base)
 {
     ctr_featurizer *featurizer = (ctr_featurizer *)base;
     for (int32_t f = 0; featurizer->plans != NULL && f < featurizer->spec->field_count; f++)
-        tdm_free(featurizer->plans[f].bin_ids);
+        tdm_field_plan_deinit(&featurizer->plans[f]);
     for (int i = 0; featurizer->distinct != NULL && i < featurizer->threads; i++)
         tdm_distinct_scratch_deinit(&featurizer->distinct[i]);
     tdm_free(featurizer->plans);
@@ -420,16 +212,9 @@ static tdm_status plan_fields(ctr_featurizer *featurizer)
     TDM_TRY(tdm_alloc((size_t)spec->field_count, sizeof *featurizer->plans, &featurizer->plans));
     TDM_TRY(tdm_alloc(1, sizeof *featurizer->ln_squared, &featurizer->ln_squared));
     tdm_ln_squared_bins_init(featurizer->ln_squared);
-    for (int32_t f = 0; f < spec->field_count; f++) {
-        const tdm_field *field = &spec->fields[f];
-        field_plan *plan = &featurizer->plans[f];
-        plan->salt = tdm_field_salt(field->name, strlen(field->name), spec->hash_seed);
-        if (field->transform == TDM_TRANSFORM_NONE || field->encoding != TDM_ENCODING_HASH)
-            continue;
-        TDM_TRY(tdm_alloc(BIN_COUNT, sizeof *plan->bin_ids, &plan->bin_ids));
-        for (int32_t i = 0; i < BIN_COUNT; i++)
-            plan->bin_ids[i] = bin_id(field, plan, BIN_FIRST + i);
-    }
+    for (int32_t f = 0; f < spec->field_count; f++)
+        TDM_TRY(tdm_field_plan_init(&featurizer->plans[f], &spec->fields[f], spec->hash_seed,
+                                    featurizer->ln_squared));
     return TDM_OK;
 }
 
