@@ -258,9 +258,9 @@ const tdm_verb tdm_verb_bench_train = {
     .arguments = "RECIPE [FILE...] [key=value]...",
     .summary = "how fast text becomes trained weights, and what would be the limit",
     .text =
-        "Trains one epoch into a temporary folder, without evaluations, and then times the matrix\n"
-        "products of a step, each alone, by our tiles and by oneDNN with its own threads; the\n"
-        "faster one counts. Their sum is the limit.\n"
+        "Trains one epoch into a temporary folder, without evaluations. Before and after, times\n"
+        "the matrix products of a step, each alone, by our tiles and by oneDNN with its own\n"
+        "threads; the fastest counts. Their sum is the limit.\n"
         "\n"
         "  tandem bench train recipes/ctr/deepfm_criteo.yaml\n"
         "  tandem bench train recipes/ctr/dcn_v2_criteo.yaml day_0.tsv --json train.max_steps=200",

@@ -86,7 +86,7 @@ static tdm_status print_json(const checking *check)
         "features", stats));
 }
 
-/* The data is no good where training on it would stop. */
+/* The data is no good where training on all of it would stop. */
 static tdm_status verdict(const checking *check)
 {
     const tdm_data_options *data = &check->reading.recipe->data;
@@ -145,7 +145,7 @@ const tdm_verb tdm_verb_check = {
     .text =
         "Counts bad records by reason, with the first place of each, and looks at the features:\n"
         "what is missing, how full the tables get, what the labels' mean is. Exits with 3 where\n"
-        "training on these files would stop.\n"
+        "more records are bad than data.max_bad_records allows.\n"
         "\n"
         "  tandem check recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
         "  tandem check recipes/ctr/deepfm_criteo.yaml 'day_*.tsv' --json",

@@ -3,13 +3,13 @@
  *
  * Contracts that hold for every op:
  * - All pointers are device memory of the backend. The struct of arguments itself is read before
- * the op returns.
+ *   the op returns.
  * - An op puts its work on the stream and returns; the status tells of launch errors only.
  * - `rows` points to the count of valid rows in device memory (NULL: all rows are valid). Rows at
- * or behind it are neither read nor written, so their contents never matter.
+ *   or behind it are neither read nor written, so their contents never matter.
  * - Matrices are row-major with a stride; they may not overlap unless the op says so.
  * - Gradients of parameters accumulate (+=). Gradients of activations overwrite, unless
- * `accumulate`.
+ *   `accumulate`.
  * - Reductions are deterministic: the same input gives the same bits on any number of threads.
  * - Element types are F32 unless the comment says otherwise; an op that lacks the type of a matrix
  *   answers TDM_E_UNSUPPORTED. */
@@ -226,13 +226,18 @@ typedef enum tdm_update_type {
     TDM_UPDATE_ADAMW = 3,
 } tdm_update_type;
 
-/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate, t
- * step: sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m adagrad  a += g²,
- * w −= lr · g / (√a + eps)                         (Duchi et al., 2011) adam     m = β1 m + (1 −
- * β1) g, v = β2 v + (1 − β2) g², w −= lr · (m / (1 − β1^t)) / (√(v / (1 − β2^t)) + eps) (Kingma and
- * Ba, 2015) adamw    w −= lr · l2 · w, then adam                               (Loshchilov and
- * Hutter, 2019) moment1 is m or a, moment2 is v; those that a rule does not use are NULL.
- * found_inf: no change. */
+/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate and
+ * t the step:
+ *
+ *   sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m
+ *   adagrad  a += g², w −= lr · g / (√a + eps)          (Duchi et al., 2011)
+ *   adam     m = β1 m + (1 − β1) g, v = β2 v + (1 − β2) g²,
+ *            w −= lr · (m / (1 − β1^t)) / (√(v / (1 − β2^t)) + eps)
+ *                                                       (Kingma and Ba, 2015)
+ *   adamw    w −= lr · l2 · w, then adam                (Loshchilov and Hutter, 2019)
+ *
+ * moment1 is m or a, moment2 is v; those that a rule does not use are NULL. found_inf: no change.
+ */
 typedef struct tdm_update_rule {
     tdm_update_type type;
     float momentum; /* sgd */

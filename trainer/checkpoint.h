@@ -1,9 +1,10 @@
 /* Checkpoints: sets of files that are there whole or not at all.
  *
- *   <run>/checkpoints/step-00001200/         the files, and manifest.json with length and XXH3 of
- * each <run>/checkpoints/step-00001200.tmp/     being written, or left by a run that was killed
+ *   <run>/checkpoints/step-00001200/           the files, and manifest.json with length and XXH3
+ *                                              of each
+ *   <run>/checkpoints/step-00001200.tmp/       being written, or left by a run that was killed
  *   <run>/checkpoints/step-00001200.replaced/  the former one of that step, while it is replaced
- *   <run>/checkpoints/best                   a link to the folder of the best step
+ *   <run>/checkpoints/best                     a link to the folder of the best step
  *
  * A checkpoint is written beside its place, synced and renamed, so that at any instant, killed or
  * out of power, the last good one is still there. A ".replaced" counts as its step while the step's

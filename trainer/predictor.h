@@ -17,8 +17,8 @@ TDM_MUST_CHECK tdm_status tdm_score_block(tdm_scorer *scorer, tdm_extract *block
                                           tdm_block_scores *scores);
 void tdm_block_scores_deinit(tdm_block_scores *scores);
 
-/* Writes an answer for each of the block's records, good and bad: answers[block->records] gets the
- * row that record r became, -1 for a bad one. */
+/* For each of the block's records, good and bad: rows[r] gets the row that record r became, -1 for
+ * a bad one. `rows` has room for block->records. */
 void tdm_block_record_rows(const tdm_extract *block, int64_t *rows);
 
 typedef struct tdm_predict_options {

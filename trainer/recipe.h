@@ -58,7 +58,7 @@ typedef struct tdm_checkpoint_options {
 
 typedef struct tdm_recipe {
     char *path; /* of the file, for messages */
-    /* the sections, as the table in recipe.c says */
+    /* the sections, as the table in recipe_schema.c says */
     int task; /* tdm_task */
     int64_t seed;
     tdm_data_options data;

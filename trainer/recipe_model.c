@@ -60,7 +60,7 @@ tdm_status tdm_model_section_create(const tdm_model_type *type, tdm_model_sectio
     return status;
 }
 
-/* The type that the node names, or the first one: binding then says what is wrong with it. */
+/* The type that the node names; NULL where it names none that there is. */
 static const tdm_model_type *find_type(const tdm_config_node *node)
 {
     const char *name = tdm_config_text(tdm_config_get(node, "type"));
@@ -71,7 +71,7 @@ static const tdm_model_type *find_type(const tdm_config_node *node)
     return NULL;
 }
 
-/* What is wrong with `type`: binds it alone. */
+/* Says what is wrong with `type`. */
 static tdm_status refuse_type(const tdm_config_node *node, tdm_model_section *section)
 {
     const tdm_config_key *key = &section->keys[0];

@@ -1,9 +1,9 @@
 /* Tensors in a file: safetensors (https://huggingface.co/docs/safetensors, format of version 0.4).
  *
- *   8 bytes             N, the length of the header, little-endian
- *   N bytes             JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
- * …}, an optional "__metadata__" of strings, blanks behind it the rest            the tensors'
- * elements, little-endian, row-major, without holes
+ *   8 bytes   N, the length of the header, little-endian
+ *   N bytes   JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}, an
+ *             optional "__metadata__" of strings; blanks behind it
+ *   the rest  the tensors' elements, little-endian, row-major, without holes
  *
  * Errors name the file and the tensor. */
 #ifndef TDM_TRAINER_SAFETENSORS_H

@@ -99,7 +99,7 @@ typedef struct tdm_train_plan {
     char device[256];
 } tdm_train_plan;
 
-/* Opens the inputs, reads the first block, and plans. Writes nothing. */
+/* Opens the inputs, reads their first blocks, and plans. Writes nothing. */
 TDM_MUST_CHECK tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out);
 
 /* Appends the plan as a table. */

@@ -1,7 +1,7 @@
 /* What a feature extractor sees: records as they were read and rows as they will be trained.
  *
  * This header stands alone (C99 and C++, no other header of tandem) so that it can be copied into
- * another project. The features that are built in use the same two views.
+ * another project. The features that are built in read records through the same view.
  *
  * All memory is the host's. Views are valid for the one call they are passed to. */
 #ifndef TANDEM_PLUGIN_H
