@@ -23,6 +23,7 @@ typedef struct tdm_added_token {
     char *content;
     size_t bytes;
     bool single_word, lstrip, rstrip, normalized, special;
+    bool beside; /* no piece of words: in the vocabulary for its id only */
 } tdm_added_token;
 
 struct tdm_tokenizer {
@@ -34,13 +35,39 @@ struct tdm_tokenizer {
     tdm_added_token *added;
     int64_t added_count;
     size_t added_capacity;
+    struct tdm_added_matcher *raw_matcher; /* NULL: there is nothing to look for */
+    struct tdm_added_matcher *normalized_matcher;
+    bool no_template;           /* special tokens are never added: a file without post-processor */
+    uint8_t pad_type;           /* type id of padding */
+    tdm_encode_options options; /* the defaults, with truncation and padding of a tokenizer.json */
 };
 
 /* The special tokens as they are written: "[PAD]" and so on. */
 extern const char *const tdm_special_names[TDM_SPECIALS];
 
+/* "huggingface" and so on, and "none", "nfc", "nfkc"; ended by NULL. */
+extern const char *const tdm_unicode_mode_names[];
+extern const char *const tdm_unicode_form_names[];
+
+/* Adds the special tokens that the vocabulary has to the added tokens of `parts`: what a vocabulary
+ * without further word means. */
+TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts);
+
 /* Makes a tokenizer of its parts, which are taken over, on failure too: settings, vocabulary and
  * added tokens are set, the rest is made. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_create(tdm_tokenizer *parts, tdm_tokenizer **out);
+
+/* The same where the special tokens are written in another way; NULL entries: as usual. */
+TDM_MUST_CHECK tdm_status tdm_tokenizer_create_named(tdm_tokenizer *parts,
+                                                     const char *const names[TDM_SPECIALS],
+                                                     tdm_tokenizer **out);
+
+/* Frees parts that no tokenizer was made of. */
+void tdm_tokenizer_parts_free(tdm_tokenizer *parts);
+
+/* Adds a token to the list, with its text copied and all flags off. */
+TDM_MUST_CHECK tdm_status tdm_tokenizer_add_token(tdm_tokenizer *parts, uint32_t id,
+                                                  const char *content, size_t bytes,
+                                                  tdm_added_token **added);
 
 #endif

@@ -174,14 +174,14 @@ TDM_API tdm_encoding tdm_encodings_get(const tdm_encodings *encodings, int64_t i
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 /* The text of ids, as Hugging Face's WordPiece decoder writes it; pieces are glued to what they
- * continue. In new memory with a terminator, which the caller frees with tdm_text_free(). TDM_E_ARG
+ * continue. In new memory with a terminator, which the caller frees with tdm_string_free(). TDM_E_ARG
  * for an id that is not in the vocabulary. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_tokenizer_decode(const tdm_tokenizer *tokenizer,
                                                        const uint32_t *ids, int64_t count,
                                                        bool skip_special_tokens, char **text);
 
 /* NULL is allowed. */
-TDM_API void tdm_text_free(char *text);
+TDM_API void tdm_string_free(char *text);
 
 #ifdef __cplusplus
 }

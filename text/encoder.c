@@ -1,0 +1,53 @@
+#include "text/encoder.h"
+
+#include "core/memory.h"
+
+tdm_encode_options tdm_encode_default_options(void)
+{
+    return (tdm_encode_options){.add_special_tokens = true, .max_length = -1, .offsets = true};
+}
+
+static void lane_deinit(tdm_encoder_lane *lane)
+{
+    tdm_normalized_deinit(&lane->normalized);
+    tdm_char_index_deinit(&lane->chars);
+    tdm_free(lane->pieces);
+    tdm_free(lane->tokens.ids);
+    tdm_free(lane->tokens.words);
+    tdm_free(lane->tokens.bytes);
+    tdm_free(lane->tokens.chars);
+}
+
+void tdm_encoder_destroy(tdm_encoder *encoder)
+{
+    if (encoder == NULL)
+        return;
+    tdm_pool_destroy(encoder->pool);
+    for (int i = 0; encoder->lanes != NULL && i < encoder->lane_count; i++)
+        lane_deinit(&encoder->lanes[i]);
+    tdm_free(encoder->lanes);
+    tdm_free(encoder->inputs);
+    tdm_free(encoder->windows[0]);
+    tdm_free(encoder->windows[1]);
+    tdm_free(encoder);
+}
+
+tdm_status tdm_encoder_create(const tdm_tokenizer *tokenizer, int threads, tdm_encoder **encoder)
+{
+    *encoder = NULL;
+    TDM_FAIL_IF(threads < 0 || threads > 1024, TDM_E_ARG, "threads is %d, not 0 .. 1024", threads);
+    tdm_encoder *made;
+    TDM_TRY(tdm_alloc(1, sizeof *made, &made));
+    made->tokenizer = tokenizer;
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_pool_create(threads, &made->pool), fail);
+    made->lane_count = tdm_pool_threads(made->pool);
+    TDM_TRY_GOTO(tdm_alloc((size_t)made->lane_count, sizeof *made->lanes, &made->lanes), fail);
+    for (int i = 0; i < made->lane_count; i++)
+        made->lanes[i].tokenizer = tokenizer;
+    *encoder = made;
+    return TDM_OK;
+fail:
+    tdm_encoder_destroy(made);
+    return status;
+}
