@@ -265,7 +265,7 @@ static void put_part(const call *this, size_t at, const tdm_encoding_plan *plan,
 {
     tdm_encodings *out = this->out;
     const tdm_encoded_input *encoded = &this->encoder->inputs[plan->input];
-    const tdm_token_list *tokens = &this->encoder->lanes[encoded->lane].tokens;
+    const tdm_text_tokens *tokens = &this->encoder->lanes[encoded->lane].tokens;
     tdm_text_range part = plan->parts[which];
     size_t count = part.end - part.begin;
     size_t from = encoded->begin + (which == 1 ? encoded->text_count : 0) + part.begin;

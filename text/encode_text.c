@@ -17,7 +17,7 @@ typedef struct encoding_text {
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-static tdm_status reserve(tdm_token_list *list, size_t more, bool offsets)
+static tdm_status reserve(tdm_text_tokens *list, size_t more, bool offsets)
 {
     size_t needed = list->count + more;
     TDM_TRY(tdm_grow(&list->ids, &list->ids_capacity, needed, sizeof *list->ids));
@@ -31,7 +31,7 @@ static tdm_status reserve(tdm_token_list *list, size_t more, bool offsets)
 /* Into reserved room. */
 static void put_token(encoding_text *encode, uint32_t id, size_t begin, size_t end)
 {
-    tdm_token_list *list = &encode->lane->tokens;
+    tdm_text_tokens *list = &encode->lane->tokens;
     list->ids[list->count] = id;
     list->words[list->count] = encode->word;
     if (encode->options->offsets) {

@@ -9,6 +9,8 @@ tdm_encode_options tdm_encode_default_options(void)
 
 static void lane_deinit(tdm_encoder_lane *lane)
 {
+    tdm_word_ids_destroy(lane->words);
+    tdm_token_list_deinit(&lane->ids);
     tdm_normalized_deinit(&lane->normalized);
     tdm_char_index_deinit(&lane->chars);
     tdm_free(lane->pieces);
@@ -50,4 +52,17 @@ tdm_status tdm_encoder_create(const tdm_tokenizer *tokenizer, int threads, tdm_e
 fail:
     tdm_encoder_destroy(made);
     return status;
+}
+
+tdm_status tdm_encoder_ids(tdm_encoder *encoder, const char *text, size_t bytes,
+                           const uint32_t **ids, int64_t *count)
+{
+    tdm_encoder_lane *lane = &encoder->lanes[0];
+    if (lane->words == NULL)
+        TDM_TRY(tdm_word_ids_create(encoder->tokenizer, &lane->words));
+    lane->ids.count = 0;
+    TDM_TRY(tdm_word_ids_append(lane->words, text, bytes, &lane->ids));
+    *ids = lane->ids.ids;
+    *count = lane->ids.count;
+    return TDM_OK;
 }

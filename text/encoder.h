@@ -6,30 +6,30 @@
 #include "text/char_index.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
-#include "text/word_splitter.h"
+#include "text/word_ids.h"
 
 /* The tokens of texts, one after another. */
-typedef struct tdm_token_list {
+typedef struct tdm_text_tokens {
     size_t count;
     uint32_t *ids;
     int32_t *words;        /* from 0 in each text */
     tdm_text_range *bytes; /* in the text; not filled where offsets are not wanted */
     tdm_text_range *chars;
     size_t ids_capacity, words_capacity, bytes_capacity, chars_capacity;
-} tdm_token_list;
+} tdm_text_tokens;
 
 /* What one thread works with at a time. Lane 0 is the caller's: what needs no other thread uses it
  * alone. Which thread works with which lane differs from call to call; a lane keeps nothing that
  * results depend on. */
 typedef struct tdm_encoder_lane {
     const tdm_tokenizer *tokenizer;
-    tdm_word_splitter *splitter;  /* NULL until it is first used */
-    struct tdm_word_cache *cache; /* NULL until it is first used */
+    tdm_word_ids *words; /* NULL until it is first used, */
+    tdm_token_list ids;  /* and what it found last */
     tdm_normalized normalized;
     tdm_char_index chars;
     uint32_t *pieces; /* of a word */
     size_t pieces_capacity;
-    tdm_token_list tokens;
+    tdm_text_tokens tokens;
     tdm_error error;
     int64_t failed_input; /* that *error is of */
 } tdm_encoder_lane;
