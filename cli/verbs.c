@@ -13,6 +13,7 @@ const tdm_verb *const tdm_verbs[] = {
     &tdm_verb_synth_ctr,
     &tdm_verb_bench_features,
     &tdm_verb_bench_train,
+    &tdm_verb_bench_tokenize,
     &tdm_verb_doctor,
     &tdm_verb_help_recipe,
     &tdm_verb_help,
