@@ -5,14 +5,17 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Words beside the vocabulary's own that slots are made for. */
+#define OTHER_WORDS ((size_t)65536)
+
 /* Bytes of long words and ids of theirs that are kept. */
 #define LONG_TEXT_BYTES ((size_t)4 << 20)
 #define LONG_IDS        ((size_t)1 << 20)
 
 tdm_status tdm_word_cache_init(tdm_word_cache *cache, int64_t words)
 {
-    size_t slots = 16384;
-    while (slots < 4 * (size_t)words)
+    size_t slots = 1;
+    while (slots < (size_t)words + OTHER_WORDS)
         slots *= 2;
     cache->mask = slots - 1;
     tdm_status status;

@@ -2,18 +2,15 @@
 
 #include "core/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Nodes of the trie of all tokens. Tokens that continue a word lie under the node of "##", where
- * matching goes on behind a piece. */
-#define NONE UINT32_MAX /* no node, no pieces */
-#define ROOT 0u
-
-/* An edge of the trie, in a hash table; child 0 is an empty slot, for the root is no child. */
-typedef struct edge {
-    uint32_t key; /* node << 8 | byte */
-    uint32_t child;
-} edge;
+/* Two tries: of the tokens that begin a word, from node 0, and of those that continue one, without
+ * their "##", from node 1. Nodes are numbered by depth, and the children of one lie side by side,
+ * their bytes rising. */
+#define ROOT   0u
+#define SUFFIX 1u
+#define NONE   UINT32_MAX /* no node, no pieces */
 
 /* Pieces are a rope: one piece, or those of two other ropes. So all failure pops take memory linear
  * in the vocabulary. */
@@ -25,134 +22,175 @@ typedef struct rope_pair {
 
 struct tdm_word_piece {
     int max_word_chars;
-    edge *edges; /* [edge_count], a power of two */
-    int edge_shift;
-    size_t edge_count, used_edges;
-    uint32_t suffix;   /* the node of "##" */
-    uint32_t *failure; /* [nodes]: where matching goes on when pops have been given out */
-    uint32_t *pops;    /* [nodes]: a rope */
+    size_t node_count;
+    uint32_t *children;   /* [node_count + 1]: those of n are [children[n], children[n + 1]) */
+    unsigned char *bytes; /* [node_count]: that lead to the node */
+    uint32_t *failure;    /* [node_count]: where matching goes on when pops have been given out */
+    uint32_t *pops;       /* [node_count]: a rope */
+    size_t children_capacity, bytes_capacity;
     rope_pair *pairs;
-    size_t node_count, failure_capacity, pops_capacity;
     size_t pair_count, pair_capacity;
 };
 
-/* ---- edges ----------------------------------------------------------------------------------- */
-
-static size_t first_slot(const tdm_word_piece *trie, uint32_t key)
-{
-    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> trie->edge_shift);
-}
-
 static inline uint32_t follow(const tdm_word_piece *trie, uint32_t node, unsigned char byte)
 {
-    uint32_t key = node << 8 | byte;
-    for (size_t slot = first_slot(trie, key);; slot = (slot + 1) & (trie->edge_count - 1)) {
-        if (trie->edges[slot].child == 0)
-            return NONE;
-        if (trie->edges[slot].key == key)
-            return trie->edges[slot].child;
+    uint32_t low = trie->children[node], high = trie->children[node + 1];
+    while (high - low > 8) {
+        uint32_t middle = low + (high - low) / 2;
+        if (trie->bytes[middle] <= byte)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (; low < high; low++) {
+        if (trie->bytes[low] == byte)
+            return low;
+    }
+    return NONE;
+}
+
+/* ---- tokens in order ------------------------------------------------------------------------- */
+
+/* A token without its "##". */
+typedef struct token_item {
+    uint64_t key; /* its first eight bytes, the first one on top; behind a shorter one zeros */
+    const char *text;
+    uint32_t bytes;
+    uint32_t id;
+} token_item;
+
+static token_item make_item(const char *text, size_t bytes, uint32_t id)
+{
+    token_item item = {.text = text, .bytes = (uint32_t)bytes, .id = id};
+    for (size_t i = 0; i < 8; i++)
+        item.key = item.key << 8 | (i < bytes ? (unsigned char)text[i] : 0);
+    return item;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const token_item *left = a, *right = b;
+    size_t common = left->bytes < right->bytes ? left->bytes : right->bytes;
+    int order = memcmp(left->text, right->text, common);
+    return order != 0 ? order : (left->bytes > right->bytes) - (left->bytes < right->bytes);
+}
+
+/* By key, a byte at a time from the last one on, and what is equal then by the rest. */
+static void sort_items(token_item *items, token_item *other, size_t count)
+{
+    token_item *from = items, *to = other;
+    for (int shift = 0; shift < 64; shift += 8) {
+        size_t places[257] = {0};
+        for (size_t i = 0; i < count; i++)
+            places[(from[i].key >> shift & 255) + 1]++;
+        for (int i = 0; i < 256; i++)
+            places[i + 1] += places[i];
+        for (size_t i = 0; i < count; i++)
+            to[places[from[i].key >> shift & 255]++] = from[i];
+        token_item *swap = from;
+        from = to;
+        to = swap;
+    }
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && items[end].key == items[i].key;)
+            end++;
+        if (end - i > 1)
+            qsort(items + i, end - i, sizeof *items, by_text);
     }
 }
 
-static void put_edge(tdm_word_piece *trie, edge new_edge)
+static bool continues_word(const char *token, size_t bytes)
 {
-    size_t slot = first_slot(trie, new_edge.key);
-    while (trie->edges[slot].child != 0)
-        slot = (slot + 1) & (trie->edge_count - 1);
-    trie->edges[slot] = new_edge;
+    return bytes > TDM_CONTINUATION_BYTES &&
+           memcmp(token, TDM_CONTINUATION, TDM_CONTINUATION_BYTES) == 0;
 }
 
-static tdm_status reserve_edges(tdm_word_piece *trie, size_t count)
+/* The items of one of the tries, sorted, behind the `*count` that are there. */
+static void collect_items(const tdm_vocabulary *vocabulary, bool continuations, size_t longest,
+                          token_item *items, token_item *other, size_t *count)
 {
-    if (2 * count <= trie->edge_count)
-        return TDM_OK;
-    edge *old = trie->edges;
-    size_t old_count = trie->edge_count;
-    size_t new_count = old_count == 0 ? 1024 : old_count;
-    while (new_count < 2 * count)
-        new_count *= 2;
-    TDM_TRY(tdm_alloc(new_count, sizeof *trie->edges, &trie->edges));
-    trie->edge_count = new_count;
-    trie->edge_shift = 64 - __builtin_ctzll(new_count);
-    for (size_t i = 0; i < old_count; i++) {
-        if (old[i].child != 0)
-            put_edge(trie, old[i]);
-    }
-    tdm_free(old);
-    return TDM_OK;
-}
-
-/* ---- building -------------------------------------------------------------------------------- */
-
-/* What only building needs, a node each. */
-typedef struct trie_builder {
-    tdm_word_piece *trie;
-    uint32_t *parents;
-    uint32_t *depths; /* of nodes under "##": from there */
-    unsigned char *bytes;
-    uint32_t *tokens; /* the id whose token ends here, or NONE */
-    size_t parents_capacity, depths_capacity, bytes_capacity, tokens_capacity;
-    uint32_t deepest;
-} trie_builder;
-
-static tdm_status add_node(trie_builder *builder, uint32_t parent, unsigned char byte,
-                           uint32_t depth, uint32_t *node)
-{
-    tdm_word_piece *trie = builder->trie;
-    size_t count = trie->node_count + 1;
-    TDM_FAIL_IF(count >= (size_t)1 << 24, TDM_E_UNSUPPORTED,
-                "the vocabulary is too large: its tokens make more than 16 million prefixes");
-    TDM_TRY(tdm_grow(&builder->parents, &builder->parents_capacity, count, sizeof(uint32_t)));
-    TDM_TRY(tdm_grow(&builder->depths, &builder->depths_capacity, count, sizeof(uint32_t)));
-    TDM_TRY(tdm_grow(&builder->bytes, &builder->bytes_capacity, count, 1));
-    TDM_TRY(tdm_grow(&builder->tokens, &builder->tokens_capacity, count, sizeof(uint32_t)));
-    *node = (uint32_t)trie->node_count++;
-    builder->parents[*node] = parent;
-    builder->depths[*node] = depth;
-    builder->bytes[*node] = byte;
-    builder->tokens[*node] = NONE;
-    if (depth > builder->deepest)
-        builder->deepest = depth;
-    if (*node == ROOT)
-        return TDM_OK;
-    TDM_TRY(reserve_edges(trie, ++trie->used_edges));
-    put_edge(trie, (edge){parent << 8 | byte, *node});
-    return TDM_OK;
-}
-
-static tdm_status add_token(trie_builder *builder, const char *token, size_t bytes, uint32_t *node)
-{
-    tdm_word_piece *trie = builder->trie;
-    *node = ROOT;
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char byte = (unsigned char)token[i];
-        uint32_t child = follow(trie, *node, byte);
-        if (child == NONE) {
-            uint32_t depth = *node == trie->suffix ? 1 : builder->depths[*node] + 1;
-            TDM_TRY(add_node(builder, *node, byte, depth, &child));
-        }
-        *node = child;
-    }
-    return TDM_OK;
-}
-
-static tdm_status add_tokens(trie_builder *builder, const tdm_vocabulary *vocabulary)
-{
-    tdm_word_piece *trie = builder->trie;
-    uint32_t node;
-    trie->suffix = NONE;
-    TDM_TRY(reserve_edges(trie, vocabulary->text_bytes / 2));
-    TDM_TRY(add_node(builder, ROOT, 0, 0, &node));
-    TDM_TRY(add_token(builder, TDM_CONTINUATION, TDM_CONTINUATION_BYTES, &trie->suffix));
-    size_t longest = 4 * (size_t)trie->max_word_chars + TDM_CONTINUATION_BYTES;
+    size_t first = *count, skip = continuations ? TDM_CONTINUATION_BYTES : 0;
     for (int64_t id = 0; id < vocabulary->size; id++) {
         size_t bytes = vocabulary->bytes[id];
         const char *token = vocabulary->text + vocabulary->begins[id];
-        if (bytes == 0 || bytes > longest)
-            continue;
-        TDM_TRY(add_token(builder, token, bytes, &node));
-        builder->tokens[node] = (uint32_t)id;
+        if (bytes > 0 && bytes <= longest && continues_word(token, bytes) == continuations)
+            items[(*count)++] = make_item(token + skip, bytes - skip, (uint32_t)id);
     }
+    sort_items(items + first, other, *count - first);
+}
+
+/* ---- the tries ------------------------------------------------------------------------------- */
+
+/* What only building needs: of each node, the items that begin with what leads to it. */
+typedef struct trie_builder {
+    tdm_word_piece *trie;
+    const token_item *items;
+    uint32_t *begins, *ends, *parents;
+    uint32_t *tokens; /* the id that ends at the node, or NONE */
+    size_t begins_capacity, ends_capacity, parents_capacity, tokens_capacity;
+} trie_builder;
+
+static tdm_status add_node(trie_builder *builder, uint32_t parent, unsigned char byte, size_t begin,
+                           size_t end)
+{
+    tdm_word_piece *trie = builder->trie;
+    size_t node = trie->node_count, count = node + 1;
+    TDM_FAIL_IF(count >= PIECE, TDM_E_UNSUPPORTED, "the vocabulary is too large");
+    TDM_TRY(tdm_grow(&builder->begins, &builder->begins_capacity, count, sizeof(uint32_t)));
+    TDM_TRY(tdm_grow(&builder->ends, &builder->ends_capacity, count, sizeof(uint32_t)));
+    TDM_TRY(tdm_grow(&builder->parents, &builder->parents_capacity, count, sizeof(uint32_t)));
+    TDM_TRY(tdm_grow(&builder->tokens, &builder->tokens_capacity, count, sizeof(uint32_t)));
+    TDM_TRY(tdm_grow(&trie->children, &trie->children_capacity, count + 1, sizeof(uint32_t)));
+    TDM_TRY(tdm_grow(&trie->bytes, &trie->bytes_capacity, count, 1));
+    builder->begins[node] = (uint32_t)begin;
+    builder->ends[node] = (uint32_t)end;
+    builder->parents[node] = parent;
+    builder->tokens[node] = NONE;
+    trie->bytes[node] = byte;
+    trie->node_count = count;
+    return TDM_OK;
+}
+
+static unsigned char byte_at(const token_item *item, uint32_t depth)
+{
+    return depth < 8 ? (unsigned char)(item->key >> (56 - 8 * depth))
+                     : (unsigned char)item->text[depth];
+}
+
+/* A node for every byte that an item of `node` goes on with; one that ends here is its token. */
+static tdm_status add_children(trie_builder *builder, uint32_t node, uint32_t depth)
+{
+    size_t end = builder->ends[node];
+    for (size_t at = builder->begins[node], next; at < end; at = next) {
+        next = at + 1;
+        if (builder->items[at].bytes == depth) {
+            builder->tokens[node] = builder->items[at].id;
+            continue;
+        }
+        unsigned char byte = byte_at(&builder->items[at], depth);
+        while (next < end && byte_at(&builder->items[next], depth) == byte)
+            next++;
+        TDM_TRY(add_node(builder, node, byte, at, next));
+    }
+    return TDM_OK;
+}
+
+static tdm_status add_nodes(trie_builder *builder, size_t words, size_t all)
+{
+    tdm_word_piece *trie = builder->trie;
+    TDM_TRY(add_node(builder, ROOT, 0, 0, words));
+    TDM_TRY(add_node(builder, SUFFIX, 0, words, all));
+    size_t level_end = trie->node_count;
+    uint32_t depth = 0;
+    for (uint32_t node = 0; node < trie->node_count; node++) {
+        if (node == level_end) {
+            level_end = trie->node_count;
+            depth++;
+        }
+        trie->children[node] = (uint32_t)trie->node_count;
+        TDM_TRY(add_children(builder, node, depth));
+    }
+    trie->children[trie->node_count] = (uint32_t)trie->node_count;
     return TDM_OK;
 }
 
@@ -165,22 +203,23 @@ static tdm_status join_ropes(tdm_word_piece *trie, uint32_t left, uint32_t right
     return TDM_OK;
 }
 
-/* Failure link and pops of a node, those of shorter ones being known. */
+/* Failure link and pops of a node, those of shallower ones being known. */
 static tdm_status link_node(const trie_builder *builder, uint32_t node)
 {
     tdm_word_piece *trie = builder->trie;
+    uint32_t token = builder->tokens[node];
     trie->failure[node] = trie->pops[node] = NONE;
-    if (node == ROOT || node == trie->suffix)
+    if (node == ROOT || node == SUFFIX)
         return TDM_OK;
-    if (builder->tokens[node] != NONE) {
-        trie->failure[node] = trie->suffix;
-        trie->pops[node] = PIECE | builder->tokens[node];
+    if (token != NONE) {
+        trie->failure[node] = SUFFIX;
+        trie->pops[node] = PIECE | token;
         return TDM_OK;
     }
     uint32_t parent = builder->parents[node];
     uint32_t from = trie->failure[parent], next = NONE;
     uint32_t rope = trie->pops[parent];
-    while (from != NONE && (next = follow(trie, from, builder->bytes[node])) == NONE) {
+    while (from != NONE && (next = follow(trie, from, trie->bytes[node])) == NONE) {
         if (trie->failure[from] == NONE)
             return TDM_OK;
         TDM_TRY(join_ropes(trie, rope, trie->pops[from], &rope));
@@ -193,28 +232,27 @@ static tdm_status link_node(const trie_builder *builder, uint32_t node)
     return TDM_OK;
 }
 
-/* Links all nodes, the shallow ones first. */
-static tdm_status link_nodes(const trie_builder *builder)
+static tdm_status build(trie_builder *builder, const tdm_vocabulary *vocabulary)
 {
     tdm_word_piece *trie = builder->trie;
-    size_t count = trie->node_count;
-    uint32_t *starts, *order = NULL;
-    TDM_TRY(tdm_alloc((size_t)builder->deepest + 2, sizeof *starts, &starts));
+    size_t longest = 4 * (size_t)trie->max_word_chars + TDM_CONTINUATION_BYTES;
+    size_t words = 0;
+    token_item *items, *other = NULL;
+    TDM_TRY(tdm_alloc((size_t)vocabulary->size, sizeof *items, &items));
     tdm_status status;
-    TDM_TRY_GOTO(tdm_alloc(count, sizeof *order, &order), done);
-    TDM_TRY_GOTO(tdm_alloc(count, sizeof *trie->failure, &trie->failure), done);
-    TDM_TRY_GOTO(tdm_alloc(count, sizeof *trie->pops, &trie->pops), done);
-    for (size_t i = 0; i < count; i++)
-        starts[builder->depths[i] + 1]++;
-    for (size_t i = 1; i <= (size_t)builder->deepest + 1; i++)
-        starts[i] += starts[i - 1];
-    for (size_t i = 0; i < count; i++)
-        order[starts[builder->depths[i]]++] = (uint32_t)i;
-    for (size_t i = 0; i < count; i++)
-        TDM_TRY_GOTO(link_node(builder, order[i]), done);
+    TDM_TRY_GOTO(tdm_alloc((size_t)vocabulary->size, sizeof *other, &other), done);
+    collect_items(vocabulary, false, longest, items, other, &words);
+    size_t all = words;
+    collect_items(vocabulary, true, longest, items, other, &all);
+    builder->items = items;
+    TDM_TRY_GOTO(add_nodes(builder, words, all), done);
+    TDM_TRY_GOTO(tdm_alloc(trie->node_count, sizeof *trie->failure, &trie->failure), done);
+    TDM_TRY_GOTO(tdm_alloc(trie->node_count, sizeof *trie->pops, &trie->pops), done);
+    for (uint32_t node = 0; node < trie->node_count; node++)
+        TDM_TRY_GOTO(link_node(builder, node), done);
 done:
-    tdm_free(order);
-    tdm_free(starts);
+    tdm_free(items);
+    tdm_free(other);
     return status;
 }
 
@@ -225,17 +263,15 @@ tdm_status tdm_word_piece_create(const tdm_vocabulary *vocabulary, int max_word_
     trie_builder builder = {0};
     TDM_TRY(tdm_alloc(1, sizeof *builder.trie, &builder.trie));
     builder.trie->max_word_chars = max_word_chars;
-    tdm_status status;
-    TDM_TRY_GOTO(add_tokens(&builder, vocabulary), done);
-    TDM_TRY_GOTO(link_nodes(&builder), done);
-    *out = builder.trie;
-done:
+    tdm_status status = build(&builder, vocabulary);
+    tdm_free(builder.begins);
+    tdm_free(builder.ends);
     tdm_free(builder.parents);
-    tdm_free(builder.depths);
-    tdm_free(builder.bytes);
     tdm_free(builder.tokens);
     if (status != TDM_OK)
         tdm_word_piece_destroy(builder.trie);
+    else
+        *out = builder.trie;
     return status;
 }
 
@@ -243,7 +279,8 @@ void tdm_word_piece_destroy(tdm_word_piece *word_piece)
 {
     if (word_piece == NULL)
         return;
-    tdm_free(word_piece->edges);
+    tdm_free(word_piece->children);
+    tdm_free(word_piece->bytes);
     tdm_free(word_piece->failure);
     tdm_free(word_piece->pops);
     tdm_free(word_piece->pairs);
@@ -289,7 +326,7 @@ int64_t tdm_word_piece_split(const tdm_word_piece *word_piece, const char *word,
         }
         node = next;
     }
-    while (node != word_piece->suffix) {
+    while (node != SUFFIX) {
         if (word_piece->failure[node] == NONE)
             return 0;
         end = write_pieces(word_piece, word_piece->pops[node], end);
