@@ -140,9 +140,26 @@ static size_t chunk_end(const char *text, size_t begin, size_t end)
     return at < end ? at + 1 : end;
 }
 
+/* Without offsets: the fast way. */
+static tdm_status put_ids(encoding_text *encode, const char *text, size_t bytes)
+{
+    const tdm_token_list *found = &encode->lane->ids;
+    TDM_TRY(tdm_encoder_lane_ids(encode->lane, text, bytes));
+    TDM_TRY(reserve(&encode->lane->tokens, (size_t)found->count, false));
+    encode->word--;
+    for (int64_t i = 0; i < found->count; i++) {
+        encode->word += found->starts[i];
+        put_token(encode, found->ids[i], 0, 0);
+    }
+    encode->word++;
+    return TDM_OK;
+}
+
 static tdm_status put_segment(encoding_text *encode, const char *text, size_t begin, size_t end)
 {
     bool whole = encode->tokenizer->normalized_matcher != NULL;
+    if (!encode->options->offsets && !whole)
+        return put_ids(encode, text + begin, end - begin);
     while (begin < end) {
         size_t stop = whole ? end : chunk_end(text, begin, end);
         TDM_TRY(tdm_normalize(&encode->tokenizer->settings, text + begin, stop - begin,

@@ -54,14 +54,19 @@ fail:
     return status;
 }
 
+tdm_status tdm_encoder_lane_ids(tdm_encoder_lane *lane, const char *text, size_t bytes)
+{
+    lane->ids.count = 0;
+    if (lane->words == NULL)
+        TDM_TRY(tdm_word_ids_create(lane->tokenizer, &lane->words));
+    return tdm_word_ids_append(lane->words, text, bytes, &lane->ids);
+}
+
 tdm_status tdm_encoder_ids(tdm_encoder *encoder, const char *text, size_t bytes,
                            const uint32_t **ids, int64_t *count)
 {
     tdm_encoder_lane *lane = &encoder->lanes[0];
-    if (lane->words == NULL)
-        TDM_TRY(tdm_word_ids_create(encoder->tokenizer, &lane->words));
-    lane->ids.count = 0;
-    TDM_TRY(tdm_word_ids_append(lane->words, text, bytes, &lane->ids));
+    TDM_TRY(tdm_encoder_lane_ids(lane, text, bytes));
     *ids = lane->ids.ids;
     *count = lane->ids.count;
     return TDM_OK;

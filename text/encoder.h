@@ -8,7 +8,7 @@
 #include "text/tokenizer.h"
 #include "text/word_ids.h"
 
-/* The tokens of texts, one after another. */
+/* The tokens of texts, one after another, with where they stand. */
 typedef struct tdm_text_tokens {
     size_t count;
     uint32_t *ids;
@@ -51,6 +51,10 @@ struct tdm_encoder {
     tdm_text_range *windows[2]; /* see tdm_truncation_windows() */
     size_t windows_capacity[2];
 };
+
+/* Puts the tokens of a text as it stands into the lane's `ids`, anew. */
+TDM_MUST_CHECK tdm_status tdm_encoder_lane_ids(tdm_encoder_lane *lane, const char *text,
+                                               size_t bytes);
 
 /* Appends the tokens of a text, of less than 2^31 bytes, to the lane's list; of the options `specials` and
  * `offsets` count. */

@@ -58,6 +58,7 @@ void tdm_tokenizer_parts_free(tdm_tokenizer *parts)
     for (int64_t i = 0; i < parts->added_count; i++)
         tdm_free(parts->added[i].content);
     tdm_free(parts->added);
+    tdm_free(parts->beside);
     tdm_added_matcher_destroy(parts->raw_matcher);
     tdm_added_matcher_destroy(parts->normalized_matcher);
     tdm_normalizer_destroy(parts->normalizer);
@@ -87,12 +88,20 @@ static tdm_status check_settings(tdm_tokenizer_settings *settings)
 /* Tokens that are no pieces of words come into the vocabulary when its pieces are known. */
 static tdm_status add_beside(tdm_tokenizer *parts)
 {
+    tdm_vocabulary *vocabulary = &parts->vocabulary;
+    int64_t count = 0;
     for (int64_t i = 0; i < parts->added_count; i++) {
         const tdm_added_token *added = &parts->added[i];
-        if (added->beside)
-            TDM_TRY(tdm_vocabulary_add(&parts->vocabulary, added->id, added->content, added->bytes,
-                                       NULL));
+        if (!added->beside)
+            continue;
+        TDM_TRY(tdm_vocabulary_add(vocabulary, added->id, added->content, added->bytes, NULL));
+        count++;
     }
+    if (count == 0)
+        return TDM_OK;
+    TDM_TRY(tdm_alloc((size_t)vocabulary->size, sizeof *parts->beside, &parts->beside));
+    for (int64_t i = 0; i < parts->added_count; i++)
+        parts->beside[parts->added[i].id] = parts->added[i].beside;
     return TDM_OK;
 }
 

@@ -35,6 +35,7 @@ struct tdm_tokenizer {
     tdm_added_token *added;
     int64_t added_count;
     size_t added_capacity;
+    bool *beside; /* [size]: ids of tokens that are no pieces of words; NULL: there is none */
     struct tdm_added_matcher *raw_matcher; /* NULL: there is nothing to look for */
     struct tdm_added_matcher *normalized_matcher;
     bool no_template;           /* special tokens are never added: a file without post-processor */

@@ -54,8 +54,8 @@ static tdm_status added_tokens_json(const tdm_tokenizer *tokenizer, json_t **out
 {
     size_t count = (size_t)tokenizer->added_count;
     const tdm_added_token **sorted;
-    *out = json_array();
     TDM_TRY(tdm_alloc(count + 1, sizeof *sorted, &sorted));
+    *out = json_array();
     for (size_t i = 0; i < count; i++)
         sorted[i] = &tokenizer->added[i];
     qsort(sorted, count, sizeof *sorted, compare_ids);
@@ -134,39 +134,29 @@ static json_t *post_processor_json(const tdm_tokenizer *tokenizer)
 }
 
 /* Tokens that are only added are no part of the model. */
-static tdm_status vocab_json(const tdm_tokenizer *tokenizer, json_t **out)
+static json_t *vocab_json(const tdm_tokenizer *tokenizer)
 {
     const tdm_vocabulary *vocabulary = &tokenizer->vocabulary;
-    bool *beside;
-    *out = json_object();
-    TDM_TRY(tdm_alloc((size_t)vocabulary->size + 1, sizeof *beside, &beside));
-    for (int64_t i = 0; i < tokenizer->added_count; i++)
-        beside[tokenizer->added[i].id] = tokenizer->added[i].beside;
+    const bool *beside = tokenizer->beside;
+    json_t *json = json_object();
     for (int64_t id = 0; id < vocabulary->size; id++) {
-        if (vocabulary->bytes[id] > 0 && !beside[id])
-            json_object_setn_new(*out, vocabulary->text + vocabulary->begins[id],
+        if (vocabulary->bytes[id] > 0 && (beside == NULL || !beside[id]))
+            json_object_setn_new(json, vocabulary->text + vocabulary->begins[id],
                                  vocabulary->bytes[id], json_integer(id));
     }
-    tdm_free(beside);
-    return TDM_OK;
+    return json;
 }
 
 static tdm_status tokenizer_json(const tdm_tokenizer *tokenizer, json_t **out)
 {
     const tdm_tokenizer_settings *settings = &tokenizer->settings;
-    json_t *added = NULL, *vocab = NULL;
-    tdm_status status = added_tokens_json(tokenizer, &added);
-    if (status == TDM_OK)
-        status = vocab_json(tokenizer, &vocab);
-    if (status != TDM_OK) {
-        json_decref(added);
-        json_decref(vocab);
-        return status;
-    }
-    json_t *model = json_pack("{s:s, s:o, s:s, s:i, s:o}", "type", "WordPiece", "unk_token",
-                              token_text(tokenizer, tokenizer->specials[TDM_SPECIAL_UNK]),
-                              "continuing_subword_prefix", TDM_CONTINUATION,
-                              "max_input_chars_per_word", settings->max_word_chars, "vocab", vocab);
+    json_t *added;
+    TDM_TRY(added_tokens_json(tokenizer, &added));
+    json_t *model =
+        json_pack("{s:s, s:o, s:s, s:i, s:o}", "type", "WordPiece", "unk_token",
+                  token_text(tokenizer, tokenizer->specials[TDM_SPECIAL_UNK]),
+                  "continuing_subword_prefix", TDM_CONTINUATION, "max_input_chars_per_word",
+                  settings->max_word_chars, "vocab", vocab_json(tokenizer));
     *out = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:{s:s}, s:o, s:{s:s, s:s, s:b}, s:o}", "version", "1.0",
         "truncation", truncation_json(&tokenizer->options), "padding", padding_json(tokenizer),

@@ -35,8 +35,9 @@ static void fill_cache(tdm_word_ids *words)
 {
     const tdm_vocabulary *vocabulary = &words->tokenizer->vocabulary;
     int max_word_chars = words->tokenizer->settings.max_word_chars;
+    const bool *beside = words->tokenizer->beside;
     for (int64_t id = 0; id < vocabulary->size; id++) {
-        if (!is_short_word(vocabulary, id, max_word_chars))
+        if (!is_short_word(vocabulary, id, max_word_chars) || (beside != NULL && beside[id]))
             continue;
         char word[TDM_SHORT_WORD_BYTES + 1] = {0};
         size_t bytes = vocabulary->bytes[id];
