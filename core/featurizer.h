@@ -32,11 +32,20 @@ size_t tdm_columns_row_bytes(const tdm_columns_layout *layout);
 /* The index of the column called `name`, or -1. */
 int tdm_columns_find(const tdm_columns_layout *layout, const char *name);
 
+/* What follows from a record that could not be used. */
+typedef enum tdm_bad_kind {
+    TDM_BAD_JUDGED = 0,  /* what data.on_bad_record and data.max_bad_records say */
+    TDM_BAD_DROPPED = 1, /* it is told and kept like the others, and never ends the run */
+    TDM_BAD_FATAL = 2,   /* it ends the run */
+} tdm_bad_kind;
+
 /* A record that could not be used. */
 typedef struct tdm_bad_record {
-    int64_t line;   /* within the block, from 0 */
+    int64_t line;   /* from 0, counted from the first line of its file in the block */
     int64_t record; /* within the block, from 0, counting bad ones */
+    int32_t file;
     int32_t column; /* -1: the whole record */
+    tdm_bad_kind kind;
     char *reason;
     char *text; /* the record as it stood, at most TDM_BAD_RECORD_BYTES of it */
     size_t text_bytes;
@@ -46,12 +55,13 @@ typedef struct tdm_bad_record {
 
 /* What was extracted from one block of input. Buffers are kept and reused from block to block. */
 typedef struct tdm_extract {
-    int64_t block; /* its number in the unpermuted list */
-    int32_t file;
+    int64_t block;        /* its number in the unpermuted list */
+    int32_t file;         /* that it begins in; of others it holds the first line */
     int64_t stored_bytes; /* of the input that it stands for */
-    int64_t first_line;   /* of the file, from 0; -1 where it is not known yet */
+    int64_t first_line;   /* of that file, from 0; -1 where it is not known yet */
     int64_t lines;
-    int64_t records; /* good and bad */
+    int64_t records;         /* good and bad */
+    int64_t encoding_errors; /* records with bytes that are not UTF-8, used or dropped */
     int64_t rows;
     size_t capacity;                /* rows that the columns have room for */
     void *columns[TDM_MAX_COLUMNS]; /* [rows, width] each */

@@ -125,20 +125,21 @@ static tdm_status add_record(tdm_bad_record_log *log, const tdm_input *input,
                              const tdm_bad_record *bad)
 {
     const tdm_record_format *format = tdm_input_format(input);
-    const char *path = tdm_input_file_get(input, report->file)->path;
+    const char *path = tdm_input_file_get(input, bad->file)->path;
     const char *column = bad->column < 0 ? "" : format->columns[bad->column];
     char place[TDM_ERROR_BYTES / 2];
     char what[TDM_ERROR_BYTES];
     snprintf(place, sizeof place, "%s:%lld", strcmp(path, "-") == 0 ? "standard input" : path,
-             (long long)(lines_before + bad->line + 1));
+             (long long)((bad->file == report->file ? lines_before : 0) + bad->line + 1));
     snprintf(what, sizeof what, "%s: %s%s%s", place, column, column[0] == '\0' ? "" : ": ",
              bad->reason);
-    log->counts.bad++;
+    bool judged = bad->kind == TDM_BAD_JUDGED;
+    log->counts.bad += judged;
     log->counts.records++;
-    if (log->first[0] == '\0')
+    if (judged && log->first[0] == '\0')
         memcpy(log->first, what, sizeof what);
-    if (log->policy == TDM_BAD_RECORD_FAIL)
-        return tdm_fail(TDM_E_DATA, "%s", what);
+    TDM_FAIL_IF(bad->kind == TDM_BAD_FATAL || (judged && log->policy == TDM_BAD_RECORD_FAIL),
+                TDM_E_DATA, "%s", what);
     if (log->told++ < TOLD_IN_FULL)
         tdm_warn("%s", what);
     TDM_TRY(count_reason(log, column, bad->reason, place));
@@ -149,7 +150,8 @@ tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_input *input,
                                   const tdm_bad_report *report)
 {
     int64_t lines_before = report->first_line;
-    if (lines_before < 0)
+    log->counts.encoding_errors += report->encoding_errors;
+    if (lines_before < 0 && report->count > 0)
         TDM_TRY(tdm_input_lines_before(input, report->block, &lines_before));
     for (size_t i = 0; i < report->count; i++)
         TDM_TRY(add_record(log, input, report, lines_before, &report->records[i]));

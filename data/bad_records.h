@@ -13,13 +13,14 @@ typedef struct tdm_bad_report {
     int64_t first_line; /* -1: to be counted */
     tdm_bad_record *records;
     size_t count;
+    int64_t encoding_errors;
 } tdm_bad_report;
 
 /* Borrows the block's records. */
 static inline tdm_bad_report tdm_bad_report_of(const tdm_extract *block)
 {
-    tdm_bad_report report = {block->block, block->file, block->first_line, block->bad,
-                             block->bad_count};
+    tdm_bad_report report = {block->block, block->file,      block->first_line,
+                             block->bad,   block->bad_count, block->encoding_errors};
     return report;
 }
 
@@ -42,7 +43,8 @@ TDM_MUST_CHECK tdm_status tdm_bad_record_log_create(tdm_bad_record_policy policy
 /* NULL is allowed. */
 void tdm_bad_record_log_destroy(tdm_bad_record_log *log);
 
-/* Takes in a block's bad records. TDM_E_DATA with the policy fail. */
+/* Takes in a block's bad records. TDM_E_DATA for one that is judged with the policy fail, and for
+ * one that is fatal. */
 TDM_MUST_CHECK tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_input *input,
                                                  const tdm_bad_report *report);
 
@@ -54,8 +56,9 @@ TDM_MUST_CHECK tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int6
 /* State for checkpoints: the counts and the length of the quarantine file, which restore cuts it
  * to. */
 typedef struct tdm_bad_record_counts {
-    int64_t records; /* good and bad */
-    int64_t bad;
+    int64_t records;         /* good and bad */
+    int64_t bad;             /* without those that are dropped and not judged */
+    int64_t encoding_errors; /* records with bytes that are not UTF-8, used or dropped */
     int64_t quarantine_bytes;
 } tdm_bad_record_counts;
 

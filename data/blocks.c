@@ -11,38 +11,25 @@
 
 #define TAIL_BYTES ((int64_t)64 << 10)
 
-int64_t tdm_cut_bytes(int64_t bytes)
+/* A file being read into a block's text. */
+typedef struct block_reader {
+    const tdm_input *input;
+    const tdm_input_file *file;
+    tdm_block_text *text;
+    int fd;
+    int64_t offset; /* of the next byte of the file */
+    int64_t have;   /* bytes in the text */
+    int64_t line;   /* where the last line in the text begins */
+} block_reader;
+
+static bool line_ended(const block_reader *reader)
 {
-    return bytes < TDM_CUT_RECORD_BYTES ? bytes : TDM_CUT_RECORD_BYTES;
+    return reader->text->text[reader->have - 1] == '\n';
 }
 
-tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes)
+static int64_t smaller(int64_t a, int64_t b)
 {
-    TDM_TRY(tdm_grow(&text->buffer, &text->capacity, bytes + 2 * TDM_TEXT_PADDING, 1));
-    text->text = text->buffer + TDM_TEXT_PADDING;
-    return TDM_OK;
-}
-
-void tdm_block_text_pad(tdm_block_text *text)
-{
-    memset(text->buffer, 0, TDM_TEXT_PADDING);
-    memset(text->text + text->size + text->cut_bytes, 0, TDM_TEXT_PADDING);
-}
-
-int64_t tdm_line_count(const char *text, size_t bytes)
-{
-    int64_t lines = 0;
-    for (const char *end = text + bytes; text < end; lines++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        text = newline == NULL ? end : newline + 1;
-    }
-    return lines;
-}
-
-void tdm_block_text_deinit(tdm_block_text *text)
-{
-    tdm_free(text->buffer);
-    *text = (tdm_block_text){0};
+    return a < b ? a : b;
 }
 
 static int32_t file_of_block(const tdm_input *input, int64_t block)
@@ -61,22 +48,6 @@ static int32_t file_of_block(const tdm_input *input, int64_t block)
     return low;
 }
 
-static tdm_status read_at(int fd, const tdm_input_file *file, char *buffer, int64_t bytes,
-                          int64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t got = pread(fd, buffer, (size_t)bytes, offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        TDM_FAIL_IF(got < 0, TDM_E_IO, "%s: %s", file->path, tdm_io_error_text(errno));
-        TDM_FAIL_IF(got == 0, TDM_E_DATA, "%s: became shorter while it was being read", file->path);
-        buffer += got;
-        bytes -= got;
-        offset += got;
-    }
-    return TDM_OK;
-}
-
 static tdm_status open_unchanged(const tdm_input_file *file, int *fd)
 {
     *fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -89,97 +60,194 @@ static tdm_status open_unchanged(const tdm_input_file *file, int *fd)
     return TDM_OK;
 }
 
-/* The last line of a block goes on behind the block: reads up to its end, or cuts the record. On
- * entry text->text holds `have` bytes from `offset`, the last line beginning at `line`. */
-static tdm_status read_tail(int fd, const tdm_input *input, const tdm_input_file *file,
-                            tdm_block_text *text, int64_t offset, int64_t have, int64_t line)
+/* Reads the next `bytes` bytes of the file to the end of the text. */
+static tdm_status read_more(block_reader *reader, int64_t bytes)
 {
-    for (;;) {
-        int64_t left = file->bytes - (offset + have);
-        if (left == 0) {
-            text->size = (uint32_t)have;
-            return TDM_OK;
-        }
-        /* One byte more may be a carriage return. */
-        if (have - line > input->max_record_bytes + 1) {
-            text->size = (uint32_t)line;
-            text->cut_bytes = (uint32_t)tdm_cut_bytes(have - line);
-            return TDM_OK;
-        }
-        int64_t more = left < TAIL_BYTES ? left : TAIL_BYTES;
-        TDM_TRY(tdm_block_text_reserve(text, (size_t)(have + more)));
-        TDM_TRY(read_at(fd, file, text->text + have, more, offset + have));
-        const char *newline = memchr(text->text + have, '\n', (size_t)more);
-        if (newline != NULL) {
-            text->size = (uint32_t)(newline - text->text) + 1;
-            return TDM_OK;
-        }
-        have += more;
+    const char *path = reader->file->path;
+    TDM_TRY(tdm_block_text_reserve(reader->text, (size_t)(reader->have + bytes)));
+    char *begin = reader->text->text + reader->have;
+    for (int64_t left = bytes; left > 0;) {
+        char *to = begin + (bytes - left);
+        ssize_t got = pread(reader->fd, to, (size_t)left, reader->offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        TDM_FAIL_IF(got < 0, TDM_E_IO, "%s: %s", path, tdm_io_error_text(errno));
+        TDM_FAIL_IF(got == 0, TDM_E_DATA, "%s: became shorter while it was being read", path);
+        left -= got;
+        reader->offset += got;
     }
+    reader->have += bytes;
+    const char *newline = memrchr(begin, '\n', (size_t)bytes);
+    if (newline != NULL)
+        reader->line = newline - reader->text->text + 1;
+    return TDM_OK;
 }
 
-/* Bytes before the first line that begins in the block; -1 where none does. */
-static int64_t bytes_to_skip(const tdm_input_file *file, int64_t index, const char *bytes,
-                             int64_t count)
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Reads on to the end of the last line, or to where it is too long for a record. */
+static tdm_status end_line(block_reader *reader)
 {
-    if (index == 0)
-        return file->mark_bytes;
-    const char *newline = memchr(bytes, '\n', (size_t)(count - 1));
-    return newline == NULL ? -1 : newline - bytes + 1;
+    int64_t longest = reader->input->max_record_bytes + 1; /* the last byte may be a CR */
+    while (reader->offset < reader->file->bytes && reader->have - reader->line <= longest) {
+        int64_t before = reader->have;
+        TDM_TRY(read_more(reader, smaller(reader->file->bytes - reader->offset, TAIL_BYTES)));
+        const char *newline =
+            memchr(reader->text->text + before, '\n', (size_t)(reader->have - before));
+        if (newline != NULL) {
+            reader->have = newline - reader->text->text + 1;
+            return TDM_OK;
+        }
+    }
+    return TDM_OK;
 }
 
-static tdm_status read_lines(int fd, const tdm_input *input, const tdm_input_file *file,
-                             int64_t index, tdm_block_text *text)
+/* Bytes before the first line that begins in the window; -1 where none does. */
+static int64_t first_line(const block_reader *reader)
 {
-    /* One byte more in front tells whether the block begins at a line start. */
-    int64_t begin = index * input->block_bytes;
-    int64_t offset = begin > 0 ? begin - 1 : 0;
-    int64_t end =
-        begin + input->block_bytes < file->bytes ? begin + input->block_bytes : file->bytes;
-    if (end < file->mark_bytes)
-        end = file->mark_bytes;
-    int64_t bytes = end - offset;
-    TDM_TRY(tdm_block_text_reserve(text, (size_t)bytes));
-    TDM_TRY(read_at(fd, file, text->text, bytes, offset));
-    int64_t skip = bytes_to_skip(file, index, text->text, bytes);
+    const char *newline = memchr(reader->text->text, '\n', (size_t)(reader->have - 1));
+    return newline == NULL ? -1 : newline - reader->text->text + 1;
+}
+
+/* ---- documents ------------------------------------------------------------------------------- */
+
+/* The search for the line that a window's block begins with. */
+typedef struct start_scan {
+    int64_t at;    /* the text was looked at up to here */
+    int64_t first; /* line that begins in the window; -1: none yet */
+    int64_t blank; /* the last one, where it is blank so far; else -1 */
+} start_scan;
+
+static void begin_line(start_scan *scan, int64_t at)
+{
+    scan->at = at;
+    scan->blank = at;
+    if (scan->first < 0)
+        scan->first = at;
+}
+
+/* Looks on, up to `have`. True where scan->blank is a blank line. */
+static bool find_blank_line(start_scan *scan, const char *text, int64_t have)
+{
+    while (scan->at < have) {
+        const char *at = text + scan->at;
+        if (scan->blank < 0) {
+            const char *newline = memchr(at, '\n', (size_t)(have - scan->at));
+            if (newline == NULL)
+                scan->at = have;
+            else
+                begin_line(scan, newline - text + 1);
+        } else if (*at == '\n') {
+            return true;
+        } else if (tdm_text_is_blank(at, 1)) {
+            scan->at++;
+        } else {
+            scan->blank = -1;
+        }
+    }
+    return false;
+}
+
+/* Where the block begins, at the end of a window without a whole blank line; -1: nowhere. */
+static int64_t end_window(const start_scan *scan, int64_t have, bool last)
+{
+    if (scan->blank >= 0 && scan->blank < have)
+        return scan->blank;
+    return !last && scan->first < have ? scan->first : -1;
+}
+
+static int64_t first_document(const block_reader *reader)
+{
+    start_scan scan = {.first = -1, .blank = -1};
+    if (find_blank_line(&scan, reader->text->text, reader->have))
+        return scan.blank;
+    return end_window(&scan, reader->have, reader->offset == reader->file->bytes);
+}
+
+/* Reads windows behind the block's own until one has a block that begins in it, and ends the text
+ * there. Of a line that is too long for a record as much is kept as shows it. */
+static tdm_status end_document(block_reader *reader, int64_t index)
+{
+    int64_t bytes = reader->file->bytes;
+    while (reader->offset < bytes) {
+        index++;
+        int64_t end = smaller((index + 1) * reader->input->block_bytes, bytes);
+        start_scan scan = {.at = reader->have, .first = -1, .blank = -1};
+        if (line_ended(reader))
+            begin_line(&scan, reader->have);
+        int64_t begin = -1;
+        while (reader->offset < end && begin < 0) {
+            int64_t longest = reader->line + reader->input->max_record_bytes + 2;
+            if (scan.first < 0 && reader->have > longest)
+                scan.at = reader->have = longest;
+            TDM_TRY(read_more(reader, smaller(end - reader->offset, TAIL_BYTES)));
+            if (find_blank_line(&scan, reader->text->text, reader->have))
+                begin = scan.blank;
+        }
+        if (begin < 0)
+            begin = end_window(&scan, reader->have, reader->offset == bytes);
+        if (begin >= 0) {
+            reader->have = begin;
+            return TDM_OK;
+        }
+    }
+    return TDM_OK;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static tdm_status read_window(block_reader *reader, int64_t index)
+{
+    const tdm_input_file *file = reader->file;
+    tdm_block_text *text = reader->text;
+    bool documents = reader->input->format->documents == TDM_DOCUMENTS_BLANK_LINE;
+    /* One byte more in front tells whether the window begins at a line start. */
+    int64_t begin = index * reader->input->block_bytes;
+    int64_t end = smaller(begin + reader->input->block_bytes, file->bytes);
+    reader->offset = begin > 0 ? begin - 1 : 0;
+    int64_t skip = file->mark_bytes;
+    TDM_TRY(read_more(reader, (end < skip ? skip : end) - reader->offset));
+    if (index > 0)
+        skip = documents ? first_document(reader) : first_line(reader);
     if (skip < 0)
         return TDM_OK;
-    const char *last = memrchr(text->text + skip, '\n', (size_t)(bytes - skip));
-    int64_t line = last == NULL ? skip : last - text->text + 1;
-    if (line < bytes || (index == 0 && last == NULL))
-        TDM_TRY(read_tail(fd, input, file, text, offset, bytes, line));
-    else
-        text->size = (uint32_t)bytes;
+    if (reader->line < skip)
+        reader->line = skip;
+    if (documents)
+        TDM_TRY(end_document(reader, index));
+    else if (!line_ended(reader))
+        TDM_TRY(end_line(reader));
     text->text += skip;
-    text->size -= (uint32_t)skip;
+    text->size = (uint32_t)(reader->have - skip);
     return TDM_OK;
 }
 
 tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
 {
-    return tdm_block_text_reserve(text, (size_t)(1 + input->block_bytes + 2 * TAIL_BYTES));
+    bool documents = input->format->documents == TDM_DOCUMENTS_BLANK_LINE;
+    TDM_TRY(tdm_grow(&text->parts, &text->part_capacity, 1, sizeof *text->parts));
+    return tdm_block_text_reserve(
+        text, (size_t)(1 + (documents ? 2 : 1) * input->block_bytes + 2 * TAIL_BYTES));
 }
 
 tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block_text *text)
 {
-    text->file = file_of_block(input, block);
-    const tdm_input_file *file = &input->files[text->file];
+    int32_t number = file_of_block(input, block);
+    const tdm_input_file *file = &input->files[number];
     int64_t index = block - file->first_block;
-    int64_t left = file->bytes - index * input->block_bytes;
-    text->block = block;
-    text->size = 0;
-    text->cut_bytes = 0;
-    text->first_of_file = index == 0;
-    text->stored_bytes = left < input->block_bytes ? left : input->block_bytes;
-    text->first_line = -1;
-    int fd;
-    TDM_TRY(open_unchanged(file, &fd));
-    tdm_status status = read_lines(fd, input, file, index, text);
-    close(fd);
+    block_reader reader = {.input = input, .file = file, .text = text};
+    TDM_TRY(tdm_block_text_begin(text, block));
+    TDM_TRY(tdm_block_text_add_part(text, number, index == 0 ? 0 : -1));
+    text->stored_bytes = smaller(file->bytes - index * input->block_bytes, input->block_bytes);
+    TDM_TRY(open_unchanged(file, &reader.fd));
+    tdm_status status = read_window(&reader, index);
+    close(reader.fd);
     if (status == TDM_OK)
         tdm_block_text_pad(text);
     return status;
 }
+
+/* ---- line numbers ---------------------------------------------------------------------------- */
 
 void tdm_input_note_lines(tdm_input *input, int64_t block, int64_t lines)
 {
@@ -187,49 +255,21 @@ void tdm_input_note_lines(tdm_input *input, int64_t block, int64_t lines)
         atomic_store_explicit(&input->block_lines[block], (int32_t)lines, memory_order_relaxed);
 }
 
-static int64_t count_newlines(const char *text, int64_t bytes)
-{
-    int64_t count = 0;
-    const char *end = text + bytes;
-    for (const char *at = text; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
-    return count;
-}
-
-/* Lines that begin in the block: its newlines, those at its very end counting for the next block,
- * and the one that ends just before it counting here. */
-static tdm_status count_lines(const tdm_input *input, const tdm_input_file *file, int64_t index,
-                              int32_t *lines)
-{
-    int64_t begin = index * input->block_bytes;
-    int64_t end =
-        begin + input->block_bytes < file->bytes ? begin + input->block_bytes : file->bytes;
-    int64_t offset = begin > 0 ? begin - 1 : 0;
-    int64_t bytes = end - 1 - offset;
-    char *buffer = NULL;
-    int fd;
-    TDM_TRY(open_unchanged(file, &fd));
-    tdm_status status;
-    TDM_TRY_GOTO(tdm_alloc((size_t)bytes + 1, 1, &buffer), out);
-    TDM_TRY_GOTO(read_at(fd, file, buffer, bytes, offset), out);
-    *lines = (int32_t)count_newlines(buffer, bytes) + (begin == 0);
-out:
-    tdm_free(buffer);
-    close(fd);
-    return status;
-}
-
 tdm_status tdm_input_lines_before(tdm_input *input, int64_t block, int64_t *lines)
 {
-    const tdm_input_file *file = &input->files[file_of_block(input, block)];
+    tdm_block_text text = {0};
+    tdm_status status = TDM_OK;
     *lines = 0;
-    for (int64_t i = file->first_block; i < block; i++) {
-        int32_t known = atomic_load_explicit(&input->block_lines[i], memory_order_relaxed);
+    for (int64_t i = input->files[file_of_block(input, block)].first_block; i < block; i++) {
+        int64_t known = atomic_load_explicit(&input->block_lines[i], memory_order_relaxed);
         if (known < 0) {
-            TDM_TRY(count_lines(input, file, i - file->first_block, &known));
+            TDM_TRY_GOTO(tdm_input_read_block(input, i, &text), out);
+            known = tdm_line_count(text.text, text.size);
             tdm_input_note_lines(input, i, known);
         }
         *lines += known;
     }
-    return TDM_OK;
+out:
+    tdm_block_text_deinit(&text);
+    return status;
 }

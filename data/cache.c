@@ -33,6 +33,16 @@ static uint64_t layout_hash(const tdm_columns_layout *layout)
     return XXH3_64bits_digest(&state);
 }
 
+/* What records of text depend on; the rest of a format is part of the features' spec. */
+static void hash_format(XXH3_state_t *state, const tdm_record_format *format)
+{
+    const char *field = format->field == NULL ? "" : format->field;
+    XXH3_64bits_update(state, format->type->name, strlen(format->type->name) + 1);
+    XXH3_64bits_update(state, &format->documents, sizeof format->documents);
+    XXH3_64bits_update(state, &format->encoding_errors, sizeof format->encoding_errors);
+    XXH3_64bits_update(state, field, strlen(field) + 1);
+}
+
 /* A cache of standard input has no identity: it belongs to whoever made the folder. */
 tdm_status tdm_cache_path(const tdm_extractor *extractor, const char *folder, char **out)
 {
@@ -47,6 +57,7 @@ tdm_status tdm_cache_path(const tdm_extractor *extractor, const char *folder, ch
     XXH3_64bits_update(&state, &selection_hash, sizeof selection_hash);
     XXH3_64bits_update(&state, &block_bytes, sizeof block_bytes);
     XXH3_64bits_update(&state, &max_record_bytes, sizeof max_record_bytes);
+    hash_format(&state, tdm_input_format(input));
     for (int32_t i = 0; i < tdm_input_file_count(input); i++) {
         const tdm_input_file *file = tdm_input_file_get(input, i);
         XXH3_64bits_update(&state, file->path, strlen(file->path) + 1);
@@ -124,7 +135,9 @@ static tdm_status pack_bad_records(const tdm_extract *extract, char **out, size_
         const tdm_bad_record *bad = &extract->bad[i];
         tdm_cache_bad_record head = {.line = bad->line,
                                      .record = bad->record,
+                                     .file = bad->file,
                                      .column = bad->column,
+                                     .kind = (int32_t)bad->kind,
                                      .reason_bytes = (uint32_t)strlen(bad->reason),
                                      .text_bytes = bad->text_bytes};
         size_t need = *bytes + sizeof head + head.reason_bytes + bad->text_bytes;
@@ -242,6 +255,7 @@ tdm_status tdm_cache_writer_add(tdm_cache_writer *writer, const tdm_extract *ext
                              .lines = extract->lines,
                              .first_line = extract->first_line,
                              .stored_bytes = extract->stored_bytes,
+                             .encoding_errors = extract->encoding_errors,
                              .file = extract->file,
                              .bad_count = (uint32_t)extract->bad_count};
     entry.hash = hash_pieces(pieces, count, &entry.bytes);
@@ -412,7 +426,9 @@ static tdm_status unpack_bad_records(const tdm_cache *cache, const char *bytes, 
         tdm_bad_record *bad = &out->bad[out->bad_count];
         *bad = (tdm_bad_record){.line = head.line,
                                 .record = head.record,
+                                .file = head.file,
                                 .column = head.column,
+                                .kind = (tdm_bad_kind)head.kind,
                                 .text_bytes = head.text_bytes};
         TDM_TRY(tdm_strndup(bytes + at, head.reason_bytes, &bad->reason));
         out->bad_count++;
@@ -455,6 +471,7 @@ tdm_status tdm_cache_read(const tdm_cache *cache, int64_t block, tdm_extract *ou
     out->first_line = entry->first_line;
     out->lines = entry->lines;
     out->records = entry->records;
+    out->encoding_errors = entry->encoding_errors;
     out->rows = entry->rows;
     return status;
 }

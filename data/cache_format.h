@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define TDM_CACHE_MAGIC   "TDMCACHE"
-#define TDM_CACHE_VERSION 1
+#define TDM_CACHE_VERSION 2
 
 typedef struct tdm_cache_header {
     char magic[8];
@@ -29,6 +29,7 @@ typedef struct tdm_cache_entry {
     int64_t lines;
     int64_t first_line;
     int64_t stored_bytes;
+    int64_t encoding_errors;
     int32_t file;
     uint32_t bad_count;
 } tdm_cache_entry;
@@ -37,7 +38,9 @@ typedef struct tdm_cache_entry {
 typedef struct tdm_cache_bad_record {
     int64_t line;
     int64_t record;
+    int32_t file;
     int32_t column;
+    int32_t kind;
     uint32_t reason_bytes;
     uint64_t text_bytes;
 } tdm_cache_bad_record;

@@ -16,6 +16,7 @@ typedef struct parse_scratch {
     bool refused[TDM_PARSE_RECORDS];
     uint32_t row_records[TDM_PARSE_RECORDS];
     uint32_t separators[TDM_PARSE_SCRATCH];
+    tdm_scratch_text text;
 } parse_scratch;
 
 struct tdm_extractor {
@@ -35,6 +36,7 @@ typedef struct extraction {
     const tdm_block_text *text;
     parse_scratch *scratch;
     tdm_extract *out;
+    int32_t file;
     tdm_parse parse;
     size_t chunk_bad; /* bad records before this chunk */
     tdm_status status;
@@ -72,8 +74,10 @@ void tdm_extractor_destroy(tdm_extractor *extractor)
     if (extractor == NULL)
         return;
     for (int i = 0; extractor->scratch != NULL && i < extractor->threads; i++) {
-        if (extractor->scratch[i] != NULL)
+        if (extractor->scratch[i] != NULL) {
             tdm_free(extractor->scratch[i]->cells);
+            tdm_free(extractor->scratch[i]->text.bytes);
+        }
         tdm_free(extractor->scratch[i]);
     }
     tdm_free(extractor->scratch);
@@ -105,8 +109,8 @@ tdm_input *tdm_extractor_input(const tdm_extractor *extractor)
     return extractor->input;
 }
 
-static tdm_status add_bad(extraction *run, int64_t line, int64_t record, tdm_span span,
-                          int32_t column, const char *reason)
+/* Adds `record` with the reason and the text of the span. */
+static tdm_status add_bad(extraction *run, tdm_bad_record record, tdm_span span, const char *reason)
 {
     tdm_extract *out = run->out;
     TDM_TRY(tdm_grow(&out->bad, &out->bad_capacity, out->bad_count + 1, sizeof *out->bad));
@@ -114,7 +118,9 @@ static tdm_status add_bad(extraction *run, int64_t line, int64_t record, tdm_spa
     if (bytes > TDM_BAD_RECORD_BYTES)
         bytes = TDM_BAD_RECORD_BYTES;
     tdm_bad_record *bad = &out->bad[out->bad_count];
-    *bad = (tdm_bad_record){.line = line, .record = record, .column = column, .text_bytes = bytes};
+    *bad = record;
+    bad->file = run->file;
+    bad->text_bytes = bytes;
     TDM_TRY(tdm_strdup(reason, &bad->reason));
     tdm_status status = tdm_strndup(run->text->text + span.begin, bytes, &bad->text);
     if (status != TDM_OK)
@@ -126,11 +132,12 @@ static tdm_status add_bad(extraction *run, int64_t line, int64_t record, tdm_spa
 
 /* From the format, in any order; number_records tells which record it is. */
 static void reject_line(void *context, uint32_t line, tdm_span span, int32_t column,
-                        const char *reason)
+                        const char *reason, tdm_bad_kind kind)
 {
     extraction *run = context;
+    const tdm_bad_record bad = {.line = line, .record = -1, .column = column, .kind = kind};
     if (run->status == TDM_OK)
-        run->status = add_bad(run, line, -1, span, column, reason);
+        run->status = add_bad(run, bad, span, reason);
 }
 
 /* From the featurizer: only the first refusal of a record counts. */
@@ -141,14 +148,23 @@ static void reject_record(void *context, int64_t record, int32_t column, const c
     if (run->status != TDM_OK || scratch->refused[record])
         return;
     scratch->refused[record] = true;
-    run->status = add_bad(run, scratch->record_lines[record], scratch->record_numbers[record],
-                          scratch->record_spans[record], column, reason);
+    const tdm_bad_record bad = {.line = scratch->record_lines[record],
+                                .record = scratch->record_numbers[record],
+                                .column = column};
+    run->status = add_bad(run, bad, scratch->record_spans[record], reason);
 }
 
 static int by_line(const void *a, const void *b)
 {
     int64_t left = ((const tdm_bad_record *)a)->line;
     int64_t right = ((const tdm_bad_record *)b)->line;
+    return (left > right) - (left < right);
+}
+
+static int by_record(const void *a, const void *b)
+{
+    int64_t left = ((const tdm_bad_record *)a)->record;
+    int64_t right = ((const tdm_bad_record *)b)->record;
     return (left > right) - (left < right);
 }
 
@@ -248,7 +264,7 @@ static tdm_status keep_cells(extraction *run, int64_t rows)
         for (int k = 0; k < extractor->kept_count; k++) {
             if (k > 0)
                 *to++ = ',';
-            to = write_csv_cell(to, run->text->text, cells[extractor->kept_columns[k]]);
+            to = write_csv_cell(to, run->parse.cell_text, cells[extractor->kept_columns[k]]);
         }
         end = (uint64_t)(to - out->keys);
         out->key_ends[out->rows + i] = end;
@@ -268,7 +284,7 @@ static tdm_status extract_chunk(extraction *run)
         .struct_size = sizeof records,
         .columns = (uint32_t)tdm_input_format(run->extractor->input)->column_count,
         .count = run->parse.count,
-        .text = run->text->text,
+        .text = run->parse.cell_text,
         .cells = scratch->cells,
     };
     memset(scratch->refused, 0, sizeof scratch->refused);
@@ -289,65 +305,68 @@ static tdm_status extract_chunk(extraction *run)
     return TDM_OK;
 }
 
-static void skip_header(extraction *run)
+static void skip_header(extraction *run, const tdm_block_part *part)
 {
-    const tdm_block_text *text = run->text;
-    if (!text->first_of_file || !run->parse.layout->header)
+    tdm_parse *parse = &run->parse;
+    if (part->first_line != 0 || !parse->layout->header)
         return;
-    const char *newline = memchr(text->text, '\n', text->size);
-    run->parse.cursor = newline == NULL ? text->size : (uint32_t)(newline - text->text) + 1;
-    run->parse.line = 1;
+    const char *newline = memchr(parse->text + parse->cursor, '\n', parse->size - parse->cursor);
+    parse->cursor = newline == NULL ? parse->size : (uint32_t)(newline - parse->text) + 1;
+    parse->line = 1;
 }
 
-/* A record that was cut is a bad one, whatever is selected: what it holds is not known. */
-static tdm_status reject_cut_record(extraction *run)
+static tdm_status extract_part(extraction *run, size_t number)
 {
-    const tdm_block_text *text = run->text;
-    if (text->cut_bytes == 0)
-        return TDM_OK;
-    tdm_span span = {text->size, text->size + text->cut_bytes};
-    TDM_TRY(add_bad(run, run->parse.line++, run->out->records, span, -1, TDM_RECORD_TOO_LONG));
-    run->out->records++;
+    const tdm_extractor *extractor = run->extractor;
+    const tdm_record_format *format = tdm_input_format(extractor->input);
+    const tdm_block_part *part = &run->text->parts[number];
+    parse_scratch *scratch = run->scratch;
+    run->file = part->file;
+    run->parse = (tdm_parse){
+        .text = run->text->text,
+        .size = tdm_block_part_end(run->text, number),
+        .layout = &tdm_input_file_get(extractor->input, part->file)->layout,
+        .max_record_bytes = tdm_input_max_record_bytes(extractor->input),
+        .cells = scratch->cells,
+        .record_spans = scratch->record_spans,
+        .record_lines = scratch->record_lines,
+        .capacity = TDM_PARSE_RECORDS,
+        .separators = scratch->separators,
+        .scratch = &scratch->text,
+        .reject = reject_line,
+        .context = run,
+        .cursor = part->begin,
+        .cell_text = run->text->text,
+    };
+    skip_header(run, part);
+    do {
+        run->chunk_bad = run->out->bad_count;
+        TDM_TRY(format->type->parse(format, &run->parse));
+        TDM_TRY(run->status);
+        TDM_TRY(extract_chunk(run));
+    } while (run->parse.cursor < run->parse.size);
+    run->out->lines += run->parse.line;
+    run->out->encoding_errors += run->parse.encoding_errors;
     return TDM_OK;
 }
 
 tdm_status tdm_extract_block(tdm_extractor *extractor, const tdm_block_text *text, tdm_extract *out)
 {
-    const tdm_record_format *format = tdm_input_format(extractor->input);
-    parse_scratch *scratch = extractor->scratch[tdm_pool_thread_index()];
     extraction run = {
         .extractor = extractor,
         .text = text,
-        .scratch = scratch,
+        .scratch = extractor->scratch[tdm_pool_thread_index()],
         .out = out,
-        .parse = {.text = text->text,
-                  .size = text->size,
-                  .layout = &tdm_input_file_get(extractor->input, text->file)->layout,
-                  .max_record_bytes = tdm_input_max_record_bytes(extractor->input),
-                  .cells = scratch->cells,
-                  .record_spans = scratch->record_spans,
-                  .record_lines = scratch->record_lines,
-                  .capacity = TDM_PARSE_RECORDS,
-                  .separators = scratch->separators,
-                  .reject = reject_line,
-                  .context = &run},
     };
     tdm_extract_clear(out);
     out->block = text->block;
-    out->file = text->file;
+    out->file = text->parts[0].file;
     out->stored_bytes = text->stored_bytes;
-    out->first_line = text->first_line;
-    skip_header(&run);
-    do {
-        run.chunk_bad = out->bad_count;
-        format->type->parse(format, &run.parse);
-        TDM_TRY(run.status);
-        TDM_TRY(extract_chunk(&run));
-    } while (run.parse.cursor < run.parse.size);
-    TDM_TRY(reject_cut_record(&run));
-    out->lines = run.parse.line;
+    out->first_line = text->parts[0].first_line;
+    for (size_t i = 0; i < text->part_count; i++)
+        TDM_TRY(extract_part(&run, i));
     if (out->bad_count > 1)
-        qsort(out->bad, out->bad_count, sizeof *out->bad, by_line);
+        qsort(out->bad, out->bad_count, sizeof *out->bad, by_record);
     if (tdm_input_seekable(extractor->input))
         tdm_input_note_lines(extractor->input, text->block, out->lines);
     return TDM_OK;

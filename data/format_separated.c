@@ -131,10 +131,10 @@ static tdm_status open_file(const tdm_record_format *format, const char *name, c
     return tdm_file_layout_identity(format->column_count, 0, out);
 }
 
-static void parse_csv(const tdm_record_format *format, tdm_parse *parse)
+static tdm_status parse_csv(const tdm_record_format *format, tdm_parse *parse)
 {
     do {
-        tdm_parse_separated_lines(format, parse);
+        TDM_TRY(tdm_parse_separated_lines(format, parse));
         int64_t kept = 0;
         size_t columns = (size_t)format->column_count;
         for (int64_t r = 0; r < parse->count; r++) {
@@ -146,7 +146,8 @@ static void parse_csv(const tdm_record_format *format, tdm_parse *parse)
             }
             if (quoted >= 0) {
                 parse->reject(parse->context, parse->record_lines[r], parse->record_spans[r],
-                              quoted, "begins with a quote: quoted cells are not supported");
+                              quoted, "begins with a quote: quoted cells are not supported",
+                              TDM_BAD_JUDGED);
                 continue;
             }
             if (kept != r) {
@@ -158,6 +159,7 @@ static void parse_csv(const tdm_record_format *format, tdm_parse *parse)
         }
         parse->count = kept;
     } while (parse->count == 0 && parse->cursor < parse->size);
+    return TDM_OK;
 }
 
 const tdm_record_format_type tdm_format_csv = {

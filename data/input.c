@@ -41,11 +41,6 @@ static tdm_status add_path(tdm_input *input, const char *path)
     return status;
 }
 
-size_t tdm_byte_order_mark(const char *text, size_t bytes)
-{
-    return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}
-
 /* Reads until a line end, the end of the file or FIRST_LINE_BYTES. */
 static tdm_status read_head(tdm_source *source, char **head, size_t *bytes)
 {

@@ -1,9 +1,16 @@
-/* A list of input files, cut into blocks that end on record boundaries and never span files.
+/* A list of input files, cut into blocks that end on record boundaries.
  *
  * Blocks of plain files are found by arithmetic: block k of a file holds the lines that begin in
- * bytes [k · B, (k + 1) · B). So they can be read in any order by any thread. Compressed files and
- * standard input are streams: their blocks are cut at the first line end at or behind B bytes, one
- * after the other. Where one file is a stream, the whole list is read in order. */
+ * bytes [k · B, (k + 1) · B). So they can be read in any order by any thread. Documents between
+ * blank lines are kept together: block k begins with the first line that begins in these bytes and
+ * is blank as far as they show; where there is none, unless the file ends in them, with the first
+ * line that begins there; where there is none either, it is empty. It ends where the next one
+ * begins. So a document of up to B bytes is never cut, and a longer one is cut at line ends.
+ *
+ * Compressed files and standard input are streams: their blocks are cut one after the other, at the
+ * first line end at or behind B bytes, or at the first end of a document there, but no later than at
+ * the first line end at or behind 2 · B bytes. Where one file is a stream, the whole list is read in
+ * order. */
 #ifndef TDM_DATA_INPUT_H
 #define TDM_DATA_INPUT_H
 
@@ -55,20 +62,28 @@ int64_t tdm_input_max_record_bytes(const tdm_input *input);
 int64_t tdm_input_block_count(const tdm_input *input); /* -1 for streams */
 int64_t tdm_input_stored_bytes(const tdm_input *input);
 
-/* The text of a block. The buffer is kept and reused. */
+/* What a block holds of one file. */
+typedef struct tdm_block_part {
+    int32_t file;
+    uint32_t begin;     /* in the text */
+    int64_t first_line; /* of the file, from 0; -1 where it is not known: in the first part only */
+} tdm_block_part;
+
+/* The text of a block. The buffers are kept and reused. */
 typedef struct tdm_block_text {
     int64_t block;
-    int32_t file;
-    char *text; /* [size], with TDM_TEXT_PADDING readable bytes before and behind */
+    char *text; /* [size], with TDM_TEXT_PADDING readable bytes before and behind; of a line
+                              beyond max_record_bytes as much as shows that it is */
     uint32_t size;
-    uint32_t cut_bytes; /* text[size, size + cut_bytes) begins a record beyond max_record_bytes,
-                           which the block ends with; 0: there is none */
-    bool first_of_file;
+    tdm_block_part *parts; /* [part_count], at least one, in order; only a part's end ends its last
+                              line where the file lacks the line end */
+    size_t part_count, part_capacity;
     int64_t stored_bytes; /* that the block stands for */
-    int64_t first_line;   /* of the file, from 0; -1 where it is not known */
     char *buffer;
     size_t capacity;
 } tdm_block_text;
+
+uint32_t tdm_block_part_end(const tdm_block_text *text, size_t part);
 
 void tdm_block_text_deinit(tdm_block_text *text);
 

@@ -33,6 +33,13 @@ struct tdm_input {
 /* Makes room for `bytes` of text and its padding, and sets text->text. */
 TDM_MUST_CHECK tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes);
 
+/* A block without text and parts. */
+TDM_MUST_CHECK tdm_status tdm_block_text_begin(tdm_block_text *text, int64_t block);
+
+/* A part that begins at text->size. */
+TDM_MUST_CHECK tdm_status tdm_block_text_add_part(tdm_block_text *text, int32_t file,
+                                                  int64_t first_line);
+
 /* Sets the padding before and behind the text to zero. */
 void tdm_block_text_pad(tdm_block_text *text);
 
@@ -41,9 +48,5 @@ int64_t tdm_line_count(const char *text, size_t bytes);
 
 /* Bytes of a UTF-8 byte order mark that the text begins with: 0 or 3. */
 size_t tdm_byte_order_mark(const char *text, size_t bytes);
-
-/* How much of an overlong record, of which `bytes` were read, is kept for the report. */
-#define TDM_CUT_RECORD_BYTES ((int64_t)65536)
-int64_t tdm_cut_bytes(int64_t bytes);
 
 #endif

@@ -92,16 +92,13 @@ tdm_status tdm_memory_input_next(tdm_memory_input *memory, tdm_block_text *text,
     size_t bytes = cut(memory);
     TDM_FAIL_IF(bytes > UINT32_MAX - 2 * TDM_TEXT_PADDING, TDM_E_DATA,
                 "text:%lld: the line is too long", (long long)memory->line + 1);
+    TDM_TRY(tdm_block_text_begin(text, memory->block++));
+    TDM_TRY(tdm_block_text_add_part(text, 0, memory->line));
     TDM_TRY(tdm_block_text_reserve(text, bytes));
     memcpy(text->text, begin, bytes);
-    text->block = memory->block++;
-    text->file = 0;
     text->size = (uint32_t)bytes;
-    text->cut_bytes = 0;
-    tdm_block_text_pad(text);
-    text->first_of_file = memory->cursor == 0;
     text->stored_bytes = (int64_t)bytes;
-    text->first_line = memory->line;
+    tdm_block_text_pad(text);
     memory->line += tdm_line_count(begin, bytes);
     memory->cursor += bytes;
     return TDM_OK;

@@ -169,13 +169,14 @@ static tdm_status report_window(tdm_loaded_window *window, tdm_delivery *deliver
 {
     for (int i = 0; window->window.epoch == 0 && i < window->window.block_count; i++) {
         tdm_extract *extract = window->window.blocks[i];
-        if (extract->bad_count == 0)
+        if (extract->bad_count == 0 && extract->encoding_errors == 0)
             continue;
         TDM_TRY(tdm_grow(&delivery->reports, &delivery->report_capacity, delivery->report_count + 1,
                          sizeof *delivery->reports));
         delivery->reports[delivery->report_count++] = tdm_bad_report_of(extract);
         extract->bad = NULL;
         extract->bad_count = extract->bad_capacity = 0;
+        extract->encoding_errors = 0;
     }
     return TDM_OK;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 static const char *const policies[] = {"fail", "skip", "quarantine", NULL};
+static const char *const documents[] = {"line", "blank_line", "file", NULL};
+static const char *const encoding_policies[] = {"replace", "skip", "fail", NULL};
 static const char *const cache_modes[] = {"auto", "on", "off", NULL};
 
 #define AT(member) offsetof(tdm_data_options, member)
@@ -31,6 +33,25 @@ static const tdm_config_key keys[] = {
      .offset = AT(columns),
      .fallback = "[]",
      .help = "csv, tsv: the names of the columns, for files without a header"},
+    {.name = "documents",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = AT(documents),
+     .fallback = "blank_line",
+     .choices = documents,
+     .help = "text: a document is a line, ends at a blank line, or is a file"},
+    {.name = "field",
+     .type = TDM_CONFIG_STRING,
+     .offset = AT(field),
+     .fallback = "text",
+     .help = "jsonl: the field that holds the text"},
+    {.name = "encoding_errors",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = AT(encoding_errors),
+     .fallback = "replace",
+     .choices = encoding_policies,
+     .help =
+         "text, jsonl: bytes that are not UTF-8 count as U+FFFD, or their record is dropped, or "
+         "they end the run"},
     {.name = "train",
      .type = TDM_CONFIG_STRINGS,
      .offset = AT(train),
@@ -128,7 +149,10 @@ tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_o
     } names[] = {{"tab", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
     *out = (tdm_format_options){.type = options->format,
                                 .header = options->header ? TDM_HEADER_YES : TDM_HEADER_NO,
-                                .columns = options->columns};
+                                .columns = options->columns,
+                                .documents = options->documents,
+                                .field = options->field,
+                                .encoding_errors = options->encoding_errors};
     const char *text = options->separator;
     if (text == NULL)
         return TDM_OK;

@@ -21,6 +21,9 @@ typedef struct tdm_data_options {
     char *separator;
     bool header;
     tdm_strings columns;
+    int documents; /* of tdm_documents */
+    char *field;
+    int encoding_errors; /* of tdm_encoding_errors */
     tdm_strings train;
     const tdm_config_node *eval; /* file names, or {hold_out: share} */
     int on_bad_record;           /* of tdm_bad_record_policy */

@@ -5,8 +5,9 @@
 #include <string.h>
 
 const tdm_record_format_type *const tdm_record_formats[] = {&tdm_format_criteo, &tdm_format_csv,
-                                                            &tdm_format_tsv, NULL};
-const char *const tdm_record_format_names[] = {"criteo", "csv", "tsv", NULL};
+                                                            &tdm_format_tsv,    &tdm_format_text,
+                                                            &tdm_format_jsonl,  NULL};
+const char *const tdm_record_format_names[] = {"criteo", "csv", "tsv", "text", "jsonl", NULL};
 
 tdm_status tdm_record_format_create(const tdm_format_options *options, const char *file,
                                     const char *first_line, size_t bytes, tdm_record_format **out)
@@ -17,6 +18,7 @@ tdm_status tdm_record_format_create(const tdm_format_options *options, const cha
     format->type = tdm_record_formats[options->type];
     format->separator = options->separator != 0 ? options->separator : format->type->separator;
     format->header = options->header;
+    format->encoding_errors = options->encoding_errors;
     tdm_status status = format->type->create(options, file, first_line, bytes, format);
     if (status != TDM_OK) {
         tdm_record_format_destroy(format);
@@ -33,6 +35,7 @@ void tdm_record_format_destroy(tdm_record_format *format)
     for (int32_t i = 0; format->columns != NULL && i < format->column_count; i++)
         tdm_free(format->columns[i]);
     tdm_free(format->columns);
+    tdm_free(format->field);
     tdm_free(format);
 }
 

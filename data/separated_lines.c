@@ -2,6 +2,7 @@
 #include "core/memory.h"
 #include "data/record_format.h"
 #include "data/separator_scan.h"
+#include "data/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,32 +17,6 @@ typedef struct line_cells {
     int64_t count;
     bool plain;
 } line_cells;
-
-bool tdm_utf8_valid(const char *text, size_t bytes)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    const unsigned char *end = at + bytes;
-    while (at < end) {
-        unsigned char lead = *at;
-        if (lead < 0x80) {
-            at++;
-            continue;
-        }
-        int length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-        if (lead < 0xc2 || lead > 0xf4 || end - at < length)
-            return false;
-        unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-        unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-        if (at[1] < low || at[1] > high)
-            return false;
-        for (int i = 2; i < length; i++) {
-            if ((at[i] & 0xc0) != 0x80)
-                return false;
-        }
-        at += length;
-    }
-    return true;
-}
 
 static bool is_blank(const char *text, const line_cells *line)
 {
@@ -106,7 +81,7 @@ static void take_line(const tdm_record_format *format, tdm_parse *parse, const l
     tdm_span span = {line->begin, line->end};
     const char *reason = why_refused(parse, line, buffer);
     if (reason != NULL) {
-        parse->reject(parse->context, number, span, -1, reason);
+        parse->reject(parse->context, number, span, -1, reason, TDM_BAD_JUDGED);
         return;
     }
     write_cells(format, parse, line, parse->cells + parse->count * format->column_count);
@@ -140,7 +115,7 @@ static void take_unended_line(const tdm_record_format *format, tdm_parse *parse,
     parse->cursor = line.end < parse->size ? line.end + 1 : parse->size;
 }
 
-void tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse)
+tdm_status tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse)
 {
     uint32_t newline_room = (uint32_t)parse->capacity;
     uint32_t room = TDM_PARSE_SCRATCH - newline_room - 3 * SCAN_SLACK;
@@ -168,6 +143,7 @@ void tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse
             first = last + 1;
         }
     }
+    return TDM_OK;
 }
 
 tdm_status tdm_split_header(const char *name, const char *line, size_t bytes, char separator,

@@ -186,7 +186,9 @@ static void note_reports(const tdm_delivery *delivery, tdm_given *given)
             const tdm_bad_record *bad = &report->records[r];
             XXH3_64bits_update(&state, &bad->line, sizeof bad->line);
             XXH3_64bits_update(&state, &bad->record, sizeof bad->record);
+            XXH3_64bits_update(&state, &bad->file, sizeof bad->file);
             XXH3_64bits_update(&state, &bad->column, sizeof bad->column);
+            XXH3_64bits_update(&state, &bad->kind, sizeof bad->kind);
             XXH3_64bits_update(&state, bad->reason, strlen(bad->reason));
             XXH3_64bits_update(&state, bad->text, bad->text_bytes);
         }

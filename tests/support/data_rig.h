@@ -42,6 +42,8 @@ typedef struct tdm_data_rig {
 #define TDM_FORMAT_CRITEO 0
 #define TDM_FORMAT_CSV    1
 #define TDM_FORMAT_TSV    2
+#define TDM_FORMAT_TEXT   3
+#define TDM_FORMAT_JSONL  4
 
 /* Everything up to the extractor. */
 tdm_status tdm_data_rig_try_open(const tdm_data_rig_options *options, tdm_data_rig *rig);

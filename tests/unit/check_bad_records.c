@@ -122,6 +122,66 @@ START_TEST(test_quarantine_tells_where_and_why)
 }
 END_TEST
 
+/* Two of five records are of one kind, the others judged. */
+static tdm_status add_kinds(tdm_bad_record_log *log, tdm_bad_kind kind)
+{
+    char reason[] = "why", text[] = "x";
+    tdm_bad_record records[3];
+    for (int i = 0; i < 3; i++)
+        records[i] = (tdm_bad_record){.line = i,
+                                      .record = i,
+                                      .column = -1,
+                                      .kind = i < 2 ? kind : TDM_BAD_JUDGED,
+                                      .reason = reason,
+                                      .text = text,
+                                      .text_bytes = 1};
+    const tdm_bad_report report = {
+        .first_line = 10, .records = records, .count = 3, .encoding_errors = 7};
+    TDM_TRY(tdm_bad_record_log_add(log, rig.input, &report));
+    return tdm_bad_record_log_judge(log, 2, true);
+}
+
+START_TEST(test_dropped_records_are_told_and_not_judged)
+{
+    open_input(bad_text);
+    tdm_bad_record_log *log;
+    const tdm_share one = {.value = 1};
+    ck_assert_ok(tdm_bad_record_log_create(TDM_BAD_RECORD_QUARANTINE, one, quarantine, &log));
+    tdm_warnings_expect("a.csv:1");
+    ck_assert_ok(add_kinds(log, TDM_BAD_DROPPED));
+    ck_assert_int_eq(tdm_warnings_seen(), 3);
+    tdm_bad_record_counts counts;
+    ck_assert_ok(tdm_bad_record_log_sync(log, &counts));
+    ck_assert_int_eq(counts.bad, 1);
+    ck_assert_int_eq(counts.records, 5);
+    ck_assert_int_eq(counts.encoding_errors, 7);
+    char *expected;
+    ck_assert_ok(tdm_format(&expected, "# %s:11: why\nx\n# %s:12: why\nx\n# %s:13: why\nx\n", path,
+                            path, path));
+    check_file(expected);
+    tdm_free(expected);
+    ck_assert_fails(add_kinds(log, TDM_BAD_DROPPED), TDM_E_DATA,
+                    "2 bad records, more than data.max_bad_records: 1; the first: ");
+    ck_assert_ptr_nonnull(strstr(tdm_error_message(), "a.csv:13: why"));
+    tdm_bad_record_log_destroy(log);
+    ck_assert_ok(tdm_bad_record_log_create(TDM_BAD_RECORD_FAIL, no_limit, NULL, &log));
+    ck_assert_fails(add_kinds(log, TDM_BAD_DROPPED), TDM_E_DATA, "a.csv:13: why");
+    tdm_bad_record_log_destroy(log);
+    close_input();
+}
+END_TEST
+
+START_TEST(test_fatal_records_end_the_run)
+{
+    open_input(bad_text);
+    tdm_bad_record_log *log;
+    ck_assert_ok(tdm_bad_record_log_create(TDM_BAD_RECORD_SKIP, no_limit, NULL, &log));
+    ck_assert_fails(add_kinds(log, TDM_BAD_FATAL), TDM_E_DATA, "a.csv:11: why");
+    tdm_bad_record_log_destroy(log);
+    close_input();
+}
+END_TEST
+
 START_TEST(test_skip_keeps_no_file)
 {
     open_input(bad_text);
@@ -309,7 +369,8 @@ START_TEST(test_reasons_and_warnings_are_bounded)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_quarantine_tells_where_and_why, test_skip_keeps_no_file,
+TDM_CHECK_MAIN(test_quarantine_tells_where_and_why, test_dropped_records_are_told_and_not_judged,
+               test_fatal_records_end_the_run, test_skip_keeps_no_file,
                test_fail_stops_at_the_first, test_restore_cuts_the_file,
                test_a_file_that_was_taken_away, test_a_file_that_cannot_be_written, test_limits,
                test_reasons_and_warnings_are_bounded)

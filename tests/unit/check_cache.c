@@ -5,6 +5,7 @@
 #include "data/cache_format.h"
 #include "tests/support/check_main.h"
 #include "tests/support/data_rig.h"
+#include "tests/support/record_reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ static void make_block(int64_t block, int64_t rows, int bad, tdm_extract *out)
     out->first_line = block % 2 == 0 ? -1 : block * 7;
     out->lines = rows + bad + 1;
     out->records = rows + bad;
+    out->encoding_errors = block * 3;
     out->rows = rows;
     for (int64_t r = 0; r < rows; r++) {
         ((float *)out->columns[0])[r] = (float)(r % 2);
@@ -53,7 +55,8 @@ static void make_block(int64_t block, int64_t rows, int bad, tdm_extract *out)
     ck_assert_ok(tdm_grow(&out->bad, &out->bad_capacity, (size_t)bad, sizeof *out->bad));
     for (int i = 0; i < bad; i++) {
         tdm_bad_record *record = &out->bad[out->bad_count++];
-        *record = (tdm_bad_record){.line = i, .record = i, .column = i - 1};
+        *record = (tdm_bad_record){
+            .line = i, .record = i, .file = i % 4, .column = i - 1, .kind = (tdm_bad_kind)(i % 3)};
         ck_assert_ok(tdm_format(&record->reason, "reason %d", i));
         ck_assert_ok(tdm_strndup("te\0xt", (size_t)(i % 6), &record->text));
         record->text_bytes = (size_t)(i % 6);
@@ -68,6 +71,7 @@ static void check_same(const tdm_extract *a, const tdm_extract *b)
     ck_assert_int_eq(a->first_line, b->first_line);
     ck_assert_int_eq(a->lines, b->lines);
     ck_assert_int_eq(a->records, b->records);
+    ck_assert_int_eq(a->encoding_errors, b->encoding_errors);
     ck_assert_int_eq(a->rows, b->rows);
     size_t rows = (size_t)a->rows;
     static const size_t widths[] = {4, 12, 8};
@@ -78,6 +82,7 @@ static void check_same(const tdm_extract *a, const tdm_extract *b)
     for (size_t i = 0; i < a->bad_count; i++) {
         const tdm_bad_record *x = &a->bad[i], *y = &b->bad[i];
         ck_assert(x->line == y->line && x->record == y->record && x->column == y->column);
+        ck_assert(x->file == y->file && x->kind == y->kind);
         ck_assert_str_eq(x->reason, y->reason);
         ck_assert_uint_eq(x->text_bytes, y->text_bytes);
         ck_assert(x->text_bytes == 0 || memcmp(x->text, y->text, x->text_bytes) == 0);
@@ -260,6 +265,53 @@ static char *name_of(const tdm_data_rig_options *options)
     return name;
 }
 
+static uint64_t text_cache_name(const char *file, const tdm_format_options *format)
+{
+    const tdm_strings paths = {.items = (char **)(uintptr_t)&file, .count = 1};
+    const tdm_input_options options = {.paths = &paths,
+                                       .format = format,
+                                       .block_bytes = 100,
+                                       .lanes = 1,
+                                       .max_record_bytes = 1024};
+    tdm_pool *pool;
+    tdm_input *input;
+    tdm_extractor *extractor;
+    char *name;
+    ck_assert_ok(tdm_pool_create(1, &pool));
+    ck_assert_ok(tdm_input_open(&options, &input));
+    ck_assert_ok(
+        tdm_extractor_create(&tdm_row_featurizer, input, pool, TDM_SELECT_ALL, 0, &extractor));
+    ck_assert_ok(tdm_cache_path(extractor, "/c", &name));
+    uint64_t key = strtoull(name + 3, NULL, 16);
+    tdm_free(name);
+    tdm_extractor_destroy(extractor);
+    tdm_input_close(input);
+    tdm_pool_destroy(pool);
+    return key;
+}
+
+START_TEST(test_the_name_tells_of_the_format)
+{
+    open_folder();
+    char *file = tdm_data_rig_put_text(folder, "a.txt", "a\n");
+    static const tdm_format_options formats[] = {
+        {.type = TDM_FORMAT_TEXT},
+        {.type = TDM_FORMAT_TEXT, .documents = TDM_DOCUMENTS_FILE},
+        {.type = TDM_FORMAT_TEXT, .encoding_errors = TDM_ENCODING_SKIP},
+        {.type = TDM_FORMAT_JSONL},
+        {.type = TDM_FORMAT_JSONL, .field = "body"}};
+    uint64_t keys[5];
+    for (int i = 0; i < 5; i++) {
+        keys[i] = text_cache_name(file, &formats[i]);
+        ck_assert_uint_eq(keys[i], text_cache_name(file, &formats[i]));
+        for (int j = 0; j < i; j++)
+            ck_assert_uint_ne(keys[i], keys[j]);
+    }
+    tdm_free(file);
+    close_folder();
+}
+END_TEST
+
 /* What must change the name, one at a time. */
 START_TEST(test_the_name_tells_what_is_in_it)
 {
@@ -320,4 +372,5 @@ END_TEST
 
 TDM_CHECK_MAIN(test_blocks_come_back_as_they_were, test_a_writer_that_is_closed_leaves_nothing,
                test_other_columns_are_another_cache, test_every_flipped_byte_is_seen,
-               test_cut_files_are_made_anew, test_the_name_tells_what_is_in_it)
+               test_cut_files_are_made_anew, test_the_name_tells_what_is_in_it,
+               test_the_name_tells_of_the_format)

@@ -20,9 +20,10 @@ typedef struct parser {
 } parser;
 
 static void note_refusal(void *context, uint32_t line, tdm_span span, int32_t column,
-                         const char *reason)
+                         const char *reason, tdm_bad_kind kind)
 {
     parser *p = context;
+    ck_assert_int_eq(kind, TDM_BAD_JUDGED);
     ck_assert_uint_lt(line, 4096);
     ck_assert_uint_le(span.begin, span.end);
     ck_assert_ptr_null(p->refused[line]);
@@ -73,7 +74,7 @@ static void parse_text(parser *p, const char *text, size_t size)
         parse.line = 1;
     }
     do {
-        p->format->type->parse(p->format, &parse);
+        ck_assert_ok(p->format->type->parse(p->format, &parse));
         note_records(p, &parse);
     } while (parse.cursor < parse.size);
     tdm_free(buffer);

@@ -99,8 +99,8 @@ static void check_blocks(const nasty_text *text, const char *path, int64_t block
             end = line_begin(text, ++line);
         ck_assert_ok(tdm_input_read_block(input, b, &block));
         ck_assert_int_eq(block.block, b);
-        ck_assert_int_eq(block.first_of_file, b == 0);
-        ck_assert_uint_eq(block.cut_bytes, 0);
+        ck_assert_uint_eq(block.part_count, 1);
+        ck_assert_int_eq(block.parts[0].first_line, b == 0 ? 0 : -1);
         ck_assert_uint_eq(block.size, end - begin);
         ck_assert(end == begin || memcmp(block.text, text->bytes + begin, end - begin) == 0);
         for (int i = 0; i < TDM_TEXT_PADDING; i++)
@@ -171,8 +171,8 @@ static void check_stream(const nasty_text *text, const char *path, int64_t block
         if (ended)
             break;
         ck_assert_int_eq(block.block, b);
-        ck_assert_int_eq(block.first_of_file, b == 0);
-        ck_assert_int_eq(block.first_line, line);
+        ck_assert_uint_eq(block.part_count, 1);
+        ck_assert_int_eq(block.parts[0].first_line, line);
         ck_assert_uint_le(at + block.size, text->size);
         ck_assert(block.size == 0 || memcmp(block.text, text->bytes + at, block.size) == 0);
         at += block.size;
@@ -505,7 +505,7 @@ START_TEST(test_an_eager_stream_waits_for_nothing)
     ck_assert_ok(tdm_input_stream_next(stream, &block, &ended));
     ck_assert_uint_eq(block.size, 6);
     ck_assert_mem_eq(block.text, "three\n", 6);
-    ck_assert_int_eq(block.first_line, 2);
+    ck_assert_int_eq(block.parts[0].first_line, 2);
     ck_assert_int_eq(write(ends[1], "end", 3), 3);
     close(ends[1]);
     ck_assert_ok(tdm_input_stream_next(stream, &block, &ended));
