@@ -1,7 +1,7 @@
 #include "core/memory.h"
 #include "data/input_internal.h"
+#include "data/paths.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,19 +25,14 @@ static tdm_status add_file(tdm_input *input, const char *path)
     return TDM_OK;
 }
 
-static tdm_status add_path(tdm_input *input, const char *path)
+static tdm_status add_files(tdm_input *input, const tdm_strings *names)
 {
-    struct stat info;
-    if (strpbrk(path, "*?[") == NULL || stat(path, &info) == 0)
-        return add_file(input, path);
-    glob_t matches;
-    int code = glob(path, GLOB_ERR, NULL, &matches);
-    TDM_FAIL_IF(code == GLOB_NOSPACE, TDM_E_NOMEM, "%s: out of memory", path);
-    TDM_FAIL_IF(code != 0, TDM_E_IO, "%s: no file matches", path);
+    tdm_strings paths;
+    TDM_TRY(tdm_paths_expand(names, &paths));
     tdm_status status = TDM_OK;
-    for (size_t i = 0; i < matches.gl_pathc && status == TDM_OK; i++)
-        status = add_file(input, matches.gl_pathv[i]);
-    globfree(&matches);
+    for (int64_t i = 0; i < paths.count && status == TDM_OK; i++)
+        status = add_file(input, paths.items[i]);
+    tdm_strings_free(&paths);
     return status;
 }
 
@@ -147,16 +142,11 @@ static tdm_status plan_blocks(tdm_input *input, const tdm_input_options *options
 
 static tdm_status open_files(tdm_input *input, const tdm_input_options *options)
 {
-    for (int64_t i = 0; i < options->paths->count; i++)
-        TDM_TRY(add_path(input, options->paths->items[i]));
-    TDM_FAIL_IF(input->file_count == 0, TDM_E_CONFIG, "no input file is named");
+    TDM_TRY(add_files(input, options->paths));
     TDM_TRY(tdm_alloc((size_t)input->file_count, sizeof *input->once, &input->once));
-    int stdin_count = 0;
     bool any_bytes = false;
     for (int32_t i = 0; i < input->file_count; i++) {
         tdm_input_file *file = &input->files[i];
-        stdin_count += strcmp(file->path, "-") == 0;
-        TDM_FAIL_IF(stdin_count > 1, TDM_E_CONFIG, "standard input (-) is named twice");
         TDM_TRY(look_at_file(input, i, options));
         any_bytes = any_bytes || file->bytes > 0 || !file->seekable;
     }
