@@ -190,7 +190,7 @@ static tdm_status load_fields(const char *path, const json_t *json, const tdm_re
         if (encoding < 0 || field->buckets < 1 || field->buckets > UINT32_MAX - 4 || dim < 1 ||
             dim > 4096)
             return damaged(path, "a field lacks its encoding, buckets or embedding_dim");
-        field->encoding = (tdm_encoding)encoding;
+        field->encoding = (tdm_field_encoding)encoding;
         field->embedding_dim = (int32_t)dim;
     }
     return TDM_OK;

@@ -187,7 +187,7 @@ static tdm_status find_field(spec_builder *builder, const char *name, int32_t co
                      sizeof *spec->fields));
     *out = &spec->fields[spec->field_count];
     **out = (tdm_field){.column = column,
-                        .encoding = (tdm_encoding)defaults->encoding,
+                        .encoding = (tdm_field_encoding)defaults->encoding,
                         .buckets = defaults->buckets,
                         .embedding_dim = (int32_t)defaults->embedding_dim};
     TDM_TRY(tdm_strdup(name, &(*out)->name));
@@ -240,7 +240,7 @@ static tdm_status apply_to_column(spec_builder *builder, const feature_line *lin
     TDM_TRY(find_field(builder, name, column, &field));
     field->column = column;
     if (line->encoding > 0)
-        field->encoding = (tdm_encoding)(line->encoding - 1);
+        field->encoding = (tdm_field_encoding)(line->encoding - 1);
     if (line->transform > 0) {
         field->transform = (tdm_transform)(line->transform - 1);
         field->min = line->min;

@@ -22,16 +22,16 @@ typedef struct tdm_feature_options {
 
 extern const tdm_config_schema tdm_feature_schema;
 
-typedef enum tdm_encoding {
+typedef enum tdm_field_encoding {
     TDM_ENCODING_HASH = 0,     /* a hash of the value, see hash.h */
     TDM_ENCODING_IDENTITY = 1, /* the value is an integer in [0, buckets) */
-} tdm_encoding;
+} tdm_field_encoding;
 
 /* A value that becomes a row of an embedding table. */
 typedef struct tdm_field {
     char *name;
     int32_t column; /* canonical */
-    tdm_encoding encoding;
+    tdm_field_encoding encoding;
     int64_t buckets; /* the table has buckets + 4 rows */
     int32_t embedding_dim;
     tdm_transform transform;
