@@ -104,6 +104,19 @@ void tdm_progress_rows(void *context, int64_t rows, double share)
     show(line);
 }
 
+void tdm_progress_show(tdm_progress *progress, const char *format, ...)
+{
+    if (!is_due(progress))
+        return;
+    char line[LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = snprintf(line, sizeof line, "%s  ", progress->what);
+    vsnprintf(line + length, sizeof line - (size_t)length, format, arguments);
+    va_end(arguments);
+    show(line);
+}
+
 /* ---- training -------------------------------------------------------------------------------- */
 
 static size_t append_epoch(char *line, size_t bytes, const tdm_train_status *status)

@@ -22,6 +22,9 @@ void tdm_progress_train(void *context, const tdm_train_status *status);
  * `context` is a tdm_progress. Any job may call it as often as it likes. */
 void tdm_progress_rows(void *context, int64_t rows, double share);
 
+/* What the job is and the text behind it, where it is time for another line. */
+void tdm_progress_show(tdm_progress *progress, const char *format, ...) TDM_PRINTF(2, 3);
+
 /* Takes the line away. */
 void tdm_progress_end(tdm_progress *progress);
 

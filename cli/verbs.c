@@ -10,6 +10,7 @@ const tdm_verb *const tdm_verbs[] = {
     &tdm_verb_predict,
     &tdm_verb_features,
     &tdm_verb_inspect,
+    &tdm_verb_vocab,
     &tdm_verb_synth_ctr,
     &tdm_verb_bench_features,
     &tdm_verb_bench_train,

@@ -11,6 +11,7 @@ extern const tdm_verb tdm_verb_predict;
 extern const tdm_verb tdm_verb_features;
 extern const tdm_verb tdm_verb_synth_ctr;
 extern const tdm_verb tdm_verb_inspect;
+extern const tdm_verb tdm_verb_vocab;
 extern const tdm_verb tdm_verb_bench_features;
 extern const tdm_verb tdm_verb_bench_tokenize;
 extern const tdm_verb tdm_verb_bench_train;
