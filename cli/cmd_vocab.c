@@ -3,12 +3,12 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "text/tokenizer.h"
 #include "text/vocab_trainer.h"
-#include "trainer/clock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "core/memory.h"
 #include "data/input_internal.h"
 #include "data/paths.h"
+#include "data/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

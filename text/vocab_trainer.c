@@ -1,6 +1,6 @@
 #include "text/vocab_trainer.h"
 
-#include "data/record_format.h"
+#include "data/utf8.h"
 #include "text/vocab_alphabet.h"
 #include "text/vocab_merges.h"
 

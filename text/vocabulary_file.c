@@ -3,7 +3,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
-#include "data/record_format.h"
+#include "data/utf8.h"
 
 #include <string.h>
 

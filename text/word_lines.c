@@ -1,8 +1,8 @@
 #include "text/word_lines.h"
 
 #include "core/memory.h"
-#include "data/record_format.h"
 #include "data/source.h"
+#include "data/utf8.h"
 #include "text/word_map.h"
 
 #include <inttypes.h>
