@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPTIONS 16
+#define MAX_OPTIONS 32
 
 /* ---- finding options ------------------------------------------------------------------------- */
 

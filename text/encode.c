@@ -125,9 +125,16 @@ static void encode_on_lane(void *context, int64_t index)
     }
 }
 
-/* Raises the error of the lowest input. */
-static tdm_status first_error(const tdm_encoder *encoder)
+/* Where there is one input, all know which one it is. */
+static tdm_status at_input(const call *this, int64_t input, tdm_status status)
 {
+    return this->count > 1 ? tdm_fail_context(status, "input %lld", (long long)input) : status;
+}
+
+/* Raises the error of the lowest input. */
+static tdm_status first_error(const call *this)
+{
+    const tdm_encoder *encoder = this->encoder;
     const tdm_encoder_lane *first = NULL;
     for (int i = 0; i < encoder->lane_count; i++) {
         const tdm_encoder_lane *lane = &encoder->lanes[i];
@@ -135,10 +142,8 @@ static tdm_status first_error(const tdm_encoder *encoder)
             (first == NULL || lane->failed_input < first->failed_input))
             first = lane;
     }
-    if (first == NULL)
-        return TDM_OK;
-    return tdm_fail_context(tdm_error_raise(&first->error), "input %lld",
-                            (long long)first->failed_input);
+    return first == NULL ? TDM_OK
+                         : at_input(this, first->failed_input, tdm_error_raise(&first->error));
 }
 
 static tdm_status encode_inputs(call *this)
@@ -147,7 +152,7 @@ static tdm_status encode_inputs(call *this)
     TDM_TRY(tdm_grow(&encoder->inputs, &encoder->inputs_capacity, (size_t)this->count,
                      sizeof *encoder->inputs));
     tdm_pool_for(encoder->pool, encoder->lane_count, encode_on_lane, this);
-    return first_error(encoder);
+    return first_error(this);
 }
 
 /* ---- planning -------------------------------------------------------------------------------- */
@@ -229,7 +234,7 @@ static tdm_status plan_encodings(call *this)
     for (int64_t i = 0; i < this->count; i++) {
         tdm_status status = plan_input(this, i);
         if (status != TDM_OK)
-            return tdm_fail_context(status, "input %lld", (long long)i);
+            return at_input(this, i, status);
     }
     size_t length = padded_length(this), tokens = 0;
     for (int64_t i = 0; i < this->out->count; i++) {

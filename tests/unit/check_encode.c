@@ -570,7 +570,7 @@ START_TEST(special_tokens_in_a_text)
     ck_assert_ptr_null(tdm_encodings_get(with.encodings, 0).byte_offsets);
     with.options.specials = TDM_SPECIALS_ERROR;
     ck_assert_fails(encode(&with, "a [MASK]b", NULL), TDM_E_DATA,
-                    "input 0: the text holds the special token \"[MASK]\" at byte 2");
+                    "the text holds the special token \"[MASK]\" at byte 2");
     ck_assert_int_eq(tdm_encodings_count(with.encodings), 0);
     assert_tokens(&with, "a [mask]", "[CLS] a [ mask ] [SEP]");
     close_rig(&with);
@@ -637,7 +637,7 @@ START_TEST(one_text_that_is_too_short_to_truncate)
     with.options.truncation = TDM_TRUNCATE_ONLY_SECOND;
     ck_assert_fails(encode(&with, "a b c d", NULL), TDM_E_DATA, "there is no second text");
     ck_assert_fails(encode(&with, "a b c d", "a b"), TDM_E_DATA,
-                    "input 0: the second text has 2 tokens, of which 4 must go");
+                    "the second text has 2 tokens, of which 4 must go");
     with.options.truncation = TDM_TRUNCATE_ONLY_FIRST;
     ck_assert_fails(encode(&with, "a b", "a b c d"), TDM_E_DATA, "the first text has 2 tokens");
     ck_assert_ok(encode(&with, "a b c d", NULL));
