@@ -4,7 +4,7 @@
 #include "core/memory.h"
 #include "tests/support/check_main.h"
 #include "tests/support/tokenizer_rig.h"
-#include "text/unicode.h"
+#include "text/tokenizer.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -577,6 +577,34 @@ START_TEST(special_tokens_in_a_text)
 }
 END_TEST
 
+/* "ab" is only looked for as it is written: the word of a text in capitals is made of pieces. */
+START_TEST(added_tokens_are_no_pieces_of_words)
+{
+    static const char *const vocabulary[] = {"[PAD]", "[UNK]", "a", "##b", "ab"};
+    tdm_tokenizer parts = {.settings = tdm_tokenizer_default_settings()};
+    for (uint32_t id = 0; id < 4; id++)
+        ck_assert_ok(tdm_vocabulary_add(&parts.vocabulary, id, vocabulary[id],
+                                        strlen(vocabulary[id]), NULL));
+    tdm_added_token *added;
+    ck_assert_ok(tdm_tokenizer_add_token(&parts, 4, vocabulary[4], 2, &added));
+    added->beside = true;
+    rig with = {.options = tdm_encode_default_options()};
+    ck_assert_ok(tdm_tokenizer_create(&parts, &with.tokenizer));
+    ck_assert_ok(tdm_encoder_create(with.tokenizer, 1, &with.encoder));
+    ck_assert_ok(tdm_encodings_create(&with.encodings));
+    with.options.add_special_tokens = false;
+    for (int offsets = 0; offsets < 2; offsets++) {
+        with.options.offsets = offsets == 1;
+        assert_tokens(&with, "ab AB cab", "ab a ##b [UNK] ab");
+    }
+    const uint32_t *ids;
+    int64_t count;
+    ck_assert_ok(tdm_encoder_ids(with.encoder, "ab", 2, &ids, &count));
+    ck_assert_int_eq(count, 2);
+    close_rig(&with);
+}
+END_TEST
+
 START_TEST(ids_of_a_text_as_it_stands)
 {
     rig with = open_rig(small, 2);
@@ -847,9 +875,10 @@ TDM_CHECK_MAIN(encodings_are_those_of_hugging_face, encodings_without_offsets_ar
                decoded_texts_are_those_of_hugging_face, ids_are_those_of_transformers_js,
                ids_are_those_of_llama_cpp, offsets_and_pairs_are_those_of_transformers,
                words_and_pieces_are_those_of_google, tricky_strings, special_tokens_in_a_text,
-               ids_of_a_text_as_it_stands, options_that_cannot_be_are_errors,
-               one_text_that_is_too_short_to_truncate, no_room_puts_all_into_what_overflows,
-               vocabularies_that_lack_special_tokens, empty_inputs,
-               long_texts_have_the_offsets_of_their_words, a_megabyte_of_brackets_and_of_one_word,
-               any_number_of_threads_gives_the_same, the_first_bad_input_is_named,
-               encoding_survives_every_failed_allocation, threads_are_checked)
+               ids_of_a_text_as_it_stands, added_tokens_are_no_pieces_of_words,
+               options_that_cannot_be_are_errors, one_text_that_is_too_short_to_truncate,
+               no_room_puts_all_into_what_overflows, vocabularies_that_lack_special_tokens,
+               empty_inputs, long_texts_have_the_offsets_of_their_words,
+               a_megabyte_of_brackets_and_of_one_word, any_number_of_threads_gives_the_same,
+               the_first_bad_input_is_named, encoding_survives_every_failed_allocation,
+               threads_are_checked)
