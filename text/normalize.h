@@ -25,9 +25,9 @@ typedef struct tdm_normalized {
  * All modes clean the text and set ideographs apart first. Then `huggingface` and `unicode` strip
  * accents and lowercase; `google` lowercases each word as Python's str.lower() does, final sigma
  * included, and strips accents. Neither from nor to ever goes back. What is deleted belongs to
- * nothing, what one character becomes belongs to it alone; for marks that change their order and for
- * NFC and NFKC see text/normal_form.h. strip_accents -1 follows lowercase. TDM_E_ARG for a text that
- * is too long. */
+ * nothing, what one character becomes belongs to it alone; for marks that change their order and
+ * for NFC and NFKC see text/normal_form.h. strip_accents -1 follows lowercase. TDM_E_ARG for a
+ * text that is too long. */
 TDM_MUST_CHECK tdm_status tdm_normalize(const tdm_tokenizer_settings *settings, const char *text,
                                         size_t bytes, tdm_normalized *out);
 

@@ -42,9 +42,9 @@ int tdm_unicode_decompose_compatibly(uint32_t code_point, uint32_t out[TDM_MAX_D
 int tdm_unicode_lowercase(tdm_unicode_mode mode, uint32_t code_point,
                           uint32_t out[TDM_MAX_LOWERCASE]);
 
-/* Reads a code point of text[at, bytes), at < bytes, and returns how many bytes it took. A byte that
- * begins no valid UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing truncated) is U+FFFD
- * and takes one byte, and *valid is false. */
+/* Reads a code point of text[at, bytes), at < bytes, and returns how many bytes it took. A byte
+ * that begins no valid UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing truncated) is
+ * U+FFFD and takes one byte, and *valid is false. */
 int tdm_utf8_read(const char *text, size_t bytes, size_t at, uint32_t *code_point, bool *valid);
 
 /* Writes a code point and returns its 1 .. 4 bytes. */

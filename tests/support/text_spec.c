@@ -291,6 +291,16 @@ tdm_spec_text tdm_spec_normalize(const tdm_tokenizer_settings *settings, const c
     return out;
 }
 
+tdm_tokenizer_settings tdm_spec_settings(const uint8_t bytes[TDM_SPEC_SETTINGS_BYTES])
+{
+    return (tdm_tokenizer_settings){.unicode = (tdm_unicode_mode)(bytes[0] % 3),
+                                    .form = (tdm_unicode_form)(bytes[0] / 3 % 3),
+                                    .strip_accents = bytes[0] / 9 % 3 - 1,
+                                    .clean_text = (bytes[1] & 1) != 0,
+                                    .handle_chinese_chars = (bytes[1] & 2) != 0,
+                                    .lowercase = (bytes[1] & 4) != 0};
+}
+
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 const char *tdm_spec_difference(const tdm_spec_text *text, const tdm_normalized *normalized)

@@ -1,5 +1,5 @@
-/* The literal specification of tokenization: plain loops over whole arrays of code points, one after
- * another, without a thought for speed. What is fast is compared with it on random strings.
+/* The literal specification of tokenization: plain loops over whole arrays of code points, one
+ * after another, without a thought for speed. What is fast is compared with it on random strings.
  *
  * It shares with the library the questions of text/unicode.h alone; UTF-8, normal forms, the final
  * sigma and the longest match are done another way. Memory is malloc's; it aborts where there is
@@ -27,6 +27,10 @@ typedef struct tdm_spec_text {
 tdm_spec_text tdm_spec_normalize(const tdm_tokenizer_settings *settings, const char *text,
                                  size_t bytes);
 void tdm_spec_text_free(tdm_spec_text *text);
+
+/* Settings of some bytes, any of them: each setting from bits of its own. */
+#define TDM_SPEC_SETTINGS_BYTES 2
+tdm_tokenizer_settings tdm_spec_settings(const uint8_t bytes[TDM_SPEC_SETTINGS_BYTES]);
 
 /* NULL where tdm_normalize() has made the same of it, else what differs. */
 const char *tdm_spec_difference(const tdm_spec_text *text, const tdm_normalized *normalized);
