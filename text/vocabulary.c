@@ -23,11 +23,11 @@ static size_t find_slot(const tdm_vocabulary *vocabulary, const char *token, siz
     return slot;
 }
 
-static tdm_status grow_slots(tdm_vocabulary *vocabulary)
+/* Makes the table one of `count` slots. */
+static tdm_status grow_slots(tdm_vocabulary *vocabulary, size_t count)
 {
     size_t before = vocabulary->slot_count;
     uint32_t *old = vocabulary->slots;
-    size_t count = before == 0 ? 1024 : 4 * before;
     uint32_t *slots;
     TDM_TRY(tdm_alloc(count, sizeof *slots, &slots));
     vocabulary->slots = slots;
@@ -41,6 +41,19 @@ static tdm_status grow_slots(tdm_vocabulary *vocabulary)
     }
     tdm_free(old);
     return TDM_OK;
+}
+
+tdm_status tdm_vocabulary_reserve(tdm_vocabulary *vocabulary, size_t tokens, size_t text_bytes)
+{
+    size_t slots = 1024;
+    while (slots < 2 * (tokens + 1))
+        slots *= 2;
+    TDM_TRY(tdm_grow(&vocabulary->begins, &vocabulary->begins_capacity, tokens,
+                     sizeof *vocabulary->begins));
+    TDM_TRY(tdm_grow(&vocabulary->bytes, &vocabulary->bytes_capacity, tokens,
+                     sizeof *vocabulary->bytes));
+    TDM_TRY(tdm_grow(&vocabulary->text, &vocabulary->text_capacity, text_bytes, 1));
+    return slots > vocabulary->slot_count ? grow_slots(vocabulary, slots) : TDM_OK;
 }
 
 tdm_status tdm_vocabulary_add(tdm_vocabulary *vocabulary, uint32_t id, const char *token,
@@ -60,7 +73,8 @@ tdm_status tdm_vocabulary_add(tdm_vocabulary *vocabulary, uint32_t id, const cha
     TDM_TRY(
         tdm_grow(&vocabulary->text, &vocabulary->text_capacity, vocabulary->text_bytes + bytes, 1));
     if (2 * (vocabulary->used_slots + 1) > (int64_t)vocabulary->slot_count)
-        TDM_TRY(grow_slots(vocabulary));
+        TDM_TRY(grow_slots(vocabulary,
+                           vocabulary->slot_count == 0 ? 1024 : 4 * vocabulary->slot_count));
     while (vocabulary->size < (int64_t)size) {
         vocabulary->begins[vocabulary->size] = 0;
         vocabulary->bytes[vocabulary->size++] = 0;

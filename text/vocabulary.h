@@ -24,6 +24,10 @@ typedef struct tdm_vocabulary {
     int64_t used_slots;
 } tdm_vocabulary;
 
+/* Makes room for so many tokens: adding them will be faster. */
+TDM_MUST_CHECK tdm_status tdm_vocabulary_reserve(tdm_vocabulary *vocabulary, size_t tokens,
+                                                 size_t text_bytes);
+
 /* Adds a token under an id; an id in between has none. *taken, where it is not NULL, is the id that
  * the token had before, or -1: that id has none then. */
 TDM_MUST_CHECK tdm_status tdm_vocabulary_add(tdm_vocabulary *vocabulary, uint32_t id,

@@ -46,6 +46,15 @@ static tdm_status add_line(tdm_vocabulary *vocabulary, const char *name, const c
     return TDM_OK;
 }
 
+static size_t count_lines(const char *text, size_t bytes)
+{
+    size_t count = 1;
+    const char *end = text + bytes;
+    for (const char *at = text; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count++;
+    return count;
+}
+
 tdm_status tdm_vocabulary_parse(const char *text, size_t bytes, const char *name,
                                 tdm_vocabulary *out)
 {
@@ -56,6 +65,9 @@ tdm_status tdm_vocabulary_parse(const char *text, size_t bytes, const char *name
     }
     if (memchr(text, 0, bytes) != NULL || !tdm_utf8_valid(text, bytes))
         return find_bad_line(text, bytes, name);
+    size_t lines = count_lines(text, bytes);
+    if (lines <= TDM_MAX_VOCABULARY)
+        TDM_TRY(tdm_vocabulary_reserve(out, lines, bytes));
     const char *end = text + bytes;
     for (const char *line = text; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));

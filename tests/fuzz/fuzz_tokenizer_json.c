@@ -1,8 +1,9 @@
-/* Any bytes as tokenizer.json. What opens is saved and opens again as the same, and encodes a text
+/* Any bytes as tokenizer.json. What opens is JSON with that vocabulary to jansson too, is saved and opens again as the same, and encodes a text
  * with its own truncation and padding. */
 #include "core/memory.h"
 #include "text/tokenizer_json.h"
 
+#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,20 @@ static void check_same(const tdm_tokenizer *a, const tdm_tokenizer *b)
         const char *token = tdm_tokenizer_token(a, (uint32_t)id, &bytes);
         require(token == NULL || tdm_tokenizer_find(b, token, bytes) == id);
     }
+}
+
+/* The vocabulary is read without jansson where it can be. */
+static void check_vocabulary(const tdm_tokenizer *tokenizer, const char *text, size_t bytes)
+{
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL), *id;
+    require(root != NULL);
+    const char *token;
+    json_object_foreach(json_object_get(json_object_get(root, "model"), "vocab"), token, id)
+    {
+        int64_t found = tdm_tokenizer_find(tokenizer, token, strlen(token));
+        require(token[0] == '\0' || found == json_integer_value(id));
+    }
+    json_decref(root);
 }
 
 static void check_saved(const tdm_tokenizer *tokenizer)
@@ -73,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tdm_status status = tdm_tokenizer_json_parse((const char *)data, size, "f.json", &tokenizer);
     require((status == TDM_OK) == (tokenizer != NULL));
     if (tokenizer != NULL) {
+        check_vocabulary(tokenizer, (const char *)data, size);
         check_saved(tokenizer);
         check_text(tokenizer);
     }

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "tests/support/check_main.h"
 #include "tests/support/tokenizer_rig.h"
+#include "text/json_vocab.h"
 #include "text/tokenizer.h"
 
 #include <stdio.h>
@@ -433,6 +434,58 @@ START_TEST(damaged_fields_are_named)
 }
 END_TEST
 
+static bool take(const char *json, tdm_vocabulary *vocabulary, size_t *begin, size_t *end)
+{
+    bool taken;
+    ck_assert_ok(tdm_json_vocab_take(json, strlen(json), vocabulary, begin, end, &taken));
+    return taken;
+}
+
+/* The shortcut for the vocabulary takes what is in order, and leaves the rest to jansson. */
+START_TEST(a_vocabulary_is_read_by_itself)
+{
+    static const char json[] =
+        "{ \"a\" : [{\"model\":{\"vocab\":{\"no\":0}}}, \"}\", -1.5e3, true] ,\n\"\\\"model\":{},"
+        "\"model\" : {\"x\":\"\\\\\",\"vocab\"\t: {\"\\u00e9\\/\\n\\ud83d\\ude00\\\"\\\\\":0 ,\n"
+        "\"b\" :1, \"\xc3\xa9\":12}},\"z\":0}";
+    tdm_vocabulary vocabulary = {0};
+    size_t begin, end;
+    ck_assert(take(json, &vocabulary, &begin, &end));
+    ck_assert_int_eq(vocabulary.size, 13);
+    static const char odd[] = "\xc3\xa9/\n\xf0\x9f\x98\x80\"\\";
+    ck_assert_int_eq(tdm_vocabulary_find(&vocabulary, odd, sizeof odd - 1), 0);
+    ck_assert_int_eq(tdm_vocabulary_find(&vocabulary, "\xc3\xa9", 2), 12);
+    ck_assert_int_eq(json[begin], '{');
+    ck_assert_str_eq(json + end, "},\"z\":0}");
+    tdm_vocabulary_deinit(&vocabulary);
+    static const char *const others[] = {
+        "\"a\":01",        "\"a\":1.0",
+        "\"a\":-1",        "\"a\":16777216",
+        "\"a\":null",      "\"\":1",
+        "\"a\":1,\"a\":2", "\"a\":1,\"b\":1",
+        "\"a\":1,",        "\"a\" 1",
+        "\"\\u0000\":1",   "\"\\ud83d\":1",
+        "\"\\ude00\":1",   "\"\\ud83d\\n\":1",
+        "\"\\x\":1",       "\"\\u12g4\":1",
+        "\"\n\":1",        "\"\xff\":1",
+        "\"a\":1 \"b\":2", "",
+        "\"a\":1,\"b\"",   "\"a\":99999999999999999999",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "{\"model\":{\"vocab\":{%s}}}", others[i]);
+        ck_assert_msg(!take(text, &vocabulary, &begin, &end), "%s", text);
+        ck_assert_int_eq(vocabulary.size, 0);
+        ck_assert_ptr_null(vocabulary.text);
+    }
+    for (size_t bytes = 0; bytes < sizeof json - 12; bytes++) {
+        bool taken;
+        ck_assert_ok(tdm_json_vocab_take(json, bytes, &vocabulary, &begin, &end, &taken));
+        ck_assert(!taken);
+    }
+}
+END_TEST
+
 START_TEST(settings_of_the_caller_do_not_go_with_a_tokenizer_json)
 {
     tdm_tokenizer_settings settings = tdm_tokenizer_default_settings();
@@ -644,6 +697,7 @@ TDM_CHECK_MAIN(a_line_is_a_token, line_feeds_at_the_end, a_byte_order_mark_is_dr
                the_empty_token_of_the_japanese_vocabulary_keeps_its_id,
                the_fields_of_a_tokenizer_json_hold, settings_come_from_the_file_and_go_into_it,
                other_kinds_of_tokenizer_are_refused_by_name, damaged_fields_are_named,
+               a_vocabulary_is_read_by_itself,
                settings_of_the_caller_do_not_go_with_a_tokenizer_json,
                every_part_of_a_file_is_an_error, deep_nesting_is_an_error,
                added_tokens_keep_flags_and_ids, special_tokens_come_from_the_post_processor,
