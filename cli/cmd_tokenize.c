@@ -283,9 +283,12 @@ static tdm_status read_files(tokenizing *work)
     static const char *const only_stdin[] = {"-"};
     const tdm_command *command = work->command;
     bool named = command->plain_count > 1;
+    /* The names are only read. */
+    const tdm_strings names = {.items =
+                                   (char **)(uintptr_t)(named ? command->plain + 1 : only_stdin),
+                               .count = named ? command->plain_count - 1 : 1};
     tdm_line_reader *reader;
-    TDM_TRY(tdm_line_reader_create(named ? command->plain + 1 : only_stdin,
-                                   named ? command->plain_count - 1 : 1, command->cancel, &reader));
+    TDM_TRY(tdm_line_reader_create(&names, command->cancel, &reader));
     tdm_status status = read_lines(work, reader);
     tdm_line_reader_destroy(reader);
     return status;

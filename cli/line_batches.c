@@ -1,6 +1,7 @@
 #include "cli/line_batches.h"
 
 #include "core/memory.h"
+#include "data/paths.h"
 #include "data/source.h"
 
 #include <math.h>
@@ -10,9 +11,12 @@
 #define READ_BYTES    ((size_t)1 << 20)
 #define LINES_AT_ONCE ((int64_t)8192)
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+#define MARK_BYTES      3
+
 struct tdm_line_reader {
-    const char *const *paths;
-    int count, next; /* files */
+    tdm_strings paths;
+    int64_t next_path;
     const atomic_bool *cancel;
     tdm_source *source; /* NULL between files */
     const char *name;
@@ -35,14 +39,20 @@ static void add_stored_bytes(tdm_line_reader *reader, const char *path)
         reader->stored_total += info.st_size;
 }
 
-tdm_status tdm_line_reader_create(const char *const *paths, int count, const atomic_bool *cancel,
+tdm_status tdm_line_reader_create(const tdm_strings *names, const atomic_bool *cancel,
                                   tdm_line_reader **out)
 {
     tdm_line_reader *reader;
+    *out = NULL;
     TDM_TRY(tdm_alloc(1, sizeof *reader, &reader));
-    *reader = (tdm_line_reader){.paths = paths, .count = count, .cancel = cancel};
-    for (int i = 0; i < count; i++)
-        add_stored_bytes(reader, paths[i]);
+    reader->cancel = cancel;
+    tdm_status status = tdm_paths_expand(names, &reader->paths);
+    if (status != TDM_OK) {
+        tdm_line_reader_destroy(reader);
+        return status;
+    }
+    for (int64_t i = 0; i < reader->paths.count; i++)
+        add_stored_bytes(reader, reader->paths.items[i]);
     *out = reader;
     return TDM_OK;
 }
@@ -52,6 +62,7 @@ void tdm_line_reader_destroy(tdm_line_reader *reader)
     if (reader == NULL)
         return;
     tdm_source_close(reader->source);
+    tdm_strings_free(&reader->paths);
     tdm_free(reader->text);
     tdm_free(reader->lines);
     tdm_free(reader);
@@ -59,7 +70,7 @@ void tdm_line_reader_destroy(tdm_line_reader *reader)
 
 static tdm_status open_next(tdm_line_reader *reader)
 {
-    const char *path = reader->paths[reader->next++];
+    const char *path = reader->paths.items[reader->next_path++];
     TDM_TRY(tdm_source_open(path, reader->cancel, &reader->source));
     bool is_stdin = strcmp(path, "-") == 0;
     reader->name = is_stdin ? "standard input" : path;
@@ -92,12 +103,24 @@ static tdm_status read_more(tdm_line_reader *reader, bool *ended)
     return TDM_OK;
 }
 
+/* At the front of a file's first line. */
+static void skip_byte_order_mark(const tdm_line_reader *reader, tdm_line *line)
+{
+    if (reader->line == 1 && line->bytes >= MARK_BYTES &&
+        memcmp(line->text, BYTE_ORDER_MARK, MARK_BYTES) == 0) {
+        line->text += MARK_BYTES;
+        line->bytes -= MARK_BYTES;
+    }
+}
+
 static tdm_status add_line(tdm_line_reader *reader, int64_t count, size_t end)
 {
     TDM_TRY(tdm_grow(&reader->lines, &reader->lines_capacity, (size_t)count + 1,
                      sizeof *reader->lines));
     reader->lines[count] =
         (tdm_line){.text = reader->text + reader->begin, .bytes = end - reader->begin};
+    if (count == 0)
+        skip_byte_order_mark(reader, &reader->lines[0]);
     return TDM_OK;
 }
 
@@ -122,7 +145,8 @@ static tdm_status take_lines(tdm_line_reader *reader, bool ended, int64_t *count
 tdm_status tdm_line_reader_next(tdm_line_reader *reader, tdm_line_batch *batch)
 {
     *batch = (tdm_line_batch){0};
-    while (batch->count == 0 && (reader->source != NULL || reader->next < reader->count)) {
+    while (batch->count == 0 &&
+           (reader->source != NULL || reader->next_path < reader->paths.count)) {
         bool ended = false;
         if (reader->source == NULL)
             TDM_TRY(open_next(reader));

@@ -2,7 +2,7 @@
 #ifndef TDM_CLI_LINE_BATCHES_H
 #define TDM_CLI_LINE_BATCHES_H
 
-#include "core/status.h"
+#include "core/config.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,9 +22,10 @@ typedef struct tdm_line_batch {
 
 typedef struct tdm_line_reader tdm_line_reader;
 
-/* `paths` are read one after the other, and stay there; "-" is standard input, whose lines come as soon as
- * they are there. `cancel` as for tdm_source_open(). */
-TDM_MUST_CHECK tdm_status tdm_line_reader_create(const char *const *paths, int count,
+/* The files that `names` stand for (data/paths.h) are read one after the other; "-" is standard
+ * input, whose lines come as soon as they are there. A byte order mark at the front of a file is
+ * skipped. `cancel` as for tdm_source_open(). */
+TDM_MUST_CHECK tdm_status tdm_line_reader_create(const tdm_strings *names,
                                                  const atomic_bool *cancel, tdm_line_reader **out);
 /* NULL is allowed. */
 void tdm_line_reader_destroy(tdm_line_reader *reader);

@@ -20,4 +20,17 @@ START_TEST(recipe_reference_is_current)
 }
 END_TEST
 
-TDM_CHECK_MAIN(recipe_reference_is_current)
+START_TEST(the_example_is_the_one_that_is_built)
+{
+    char *document, *example;
+    size_t bytes;
+    ck_assert_ok(tdm_file_get(TDM_SOURCE_DIR "/docs/TOKENIZER.md", 1 << 20, &document, &bytes));
+    ck_assert_ok(tdm_file_get(TDM_SOURCE_DIR "/examples/tokenize.c", 1 << 20, &example, &bytes));
+    ck_assert_msg(strstr(document, example) != NULL,
+                  "docs/TOKENIZER.md does not hold examples/tokenize.c");
+    tdm_free(document);
+    tdm_free(example);
+}
+END_TEST
+
+TDM_CHECK_MAIN(recipe_reference_is_current, the_example_is_the_one_that_is_built)

@@ -30,6 +30,9 @@ START_TEST(a_line_of_ids_for_each_line)
     assert_out("printf 'ab,\\n' > t; tandem tokenize v.txt t - t < /dev/null", "5 7 9\n5 7 9\n");
     assert_out("printf 'ab\\n' | gzip > t.gz; tandem tokenize v.txt t.gz", "5 7\n");
     assert_out("printf '' | tandem tokenize v.txt", "");
+    assert_out("printf '\\357\\273\\277a\\n\\357\\273\\277' > t1; printf b > t2; "
+               "tandem tokenize v.txt 't?' --offsets --bytes",
+               "5:0:1\n\n6:0:1\n");
     assert_out("printf 'ab\\n' > t; tandem tokenize v.txt t -o o > p; cat o p", "5 7\n");
 }
 END_TEST

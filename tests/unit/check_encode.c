@@ -237,6 +237,23 @@ START_TEST(encodings_without_offsets_are_the_same)
 }
 END_TEST
 
+START_TEST(files_of_hugging_face_are_written_as_they_are)
+{
+    golden file;
+    open_golden(&file);
+    for (size_t i = 0; i < file.count; i++) {
+        const char *path = tdm_test_path(tdm_test_folder(), "saved.json");
+        ck_assert_ok(tdm_tokenizer_save(file.tokenizers[i], path));
+        json_t *saved = load(path);
+        ck_assert_msg(
+            json_equal(saved, json_array_get(json_object_get(file.json, "tokenizers"), i)),
+            "tokenizer %zu", i);
+        json_decref(saved);
+    }
+    close_golden(&file);
+}
+END_TEST
+
 START_TEST(decoded_texts_are_those_of_hugging_face)
 {
     golden file;
@@ -872,6 +889,7 @@ START_TEST(threads_are_checked)
 END_TEST
 
 TDM_CHECK_MAIN(encodings_are_those_of_hugging_face, encodings_without_offsets_are_the_same,
+               files_of_hugging_face_are_written_as_they_are,
                decoded_texts_are_those_of_hugging_face, ids_are_those_of_transformers_js,
                ids_are_those_of_llama_cpp, offsets_and_pairs_are_those_of_transformers,
                words_and_pieces_are_those_of_google, tricky_strings, special_tokens_in_a_text,
