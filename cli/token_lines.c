@@ -193,7 +193,7 @@ tdm_status tdm_token_lines_write(tdm_token_lines *lines, const tdm_token_format 
         TDM_TRY(put(lines, "\n", 1));
         part = 0;
     }
-    return tdm_output_write(output, lines->text, lines->bytes);
+    return lines->bytes > 0 ? tdm_output_write(output, lines->text, lines->bytes) : TDM_OK;
 }
 
 void tdm_token_lines_deinit(tdm_token_lines *lines)

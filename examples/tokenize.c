@@ -6,6 +6,7 @@
 #include <tandem/text.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 int main(int argc, char **argv)
 {
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
     }
     if (status != TDM_OK)
         fprintf(stderr, "%s\n", tdm_error_message());
+    free(line);
     tdm_encoder_destroy(encoder);
     tdm_tokenizer_close(tokenizer);
     return status == TDM_OK ? 0 : 1;

@@ -56,6 +56,11 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+static bool contains(const id_set *set, uint32_t id)
+{
+    return set->count > 0 && bsearch(&id, set->ids, set->count, sizeof *set->ids, compare) != NULL;
+}
+
 static tdm_status find_special(const tdm_tokenizer *tokenizer, id_set *set)
 {
     TDM_TRY(tdm_alloc((size_t)tokenizer->added_count + 1, sizeof *set->ids, &set->ids));
@@ -94,8 +99,7 @@ static tdm_status put_tokens(decoding *decode, const tdm_tokenizer *tokenizer, c
                     (unsigned long)ids[i], (long long)i, (long long)tokenizer->vocabulary.size - 1);
         size_t bytes;
         const char *token = tdm_tokenizer_token(tokenizer, ids[i], &bytes);
-        if (token == NULL ||
-            bsearch(&ids[i], skipped->ids, skipped->count, sizeof *skipped->ids, compare) != NULL)
+        if (token == NULL || contains(skipped, ids[i]))
             continue;
         TDM_TRY(put_token(decode, token, bytes, is_first, tokenizer->settings.cleanup));
         is_first = false;

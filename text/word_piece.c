@@ -153,8 +153,9 @@ static tdm_status add_node(trie_builder *builder, uint32_t parent, unsigned char
 
 static unsigned char byte_at(const token_item *item, uint32_t depth)
 {
-    return depth < 8 ? (unsigned char)(item->key >> (56 - 8 * depth))
-                     : (unsigned char)item->text[depth];
+    if (depth >= 8)
+        return (unsigned char)item->text[depth];
+    return (unsigned char)(item->key >> (56 - 8 * depth));
 }
 
 /* A node for every byte that an item of `node` goes on with; one that ends here is its token. */
