@@ -114,9 +114,12 @@ static tdm_status check_settings(tdm_word_reader *reader, const char *settings)
 {
     const char *line;
     size_t bytes;
-    TDM_TRY(next_line(reader, &line, &bytes));
     size_t magic = strlen(TDM_WORD_COUNTS_MAGIC);
-    TDM_FAIL_IF(line == NULL || bytes < magic || memcmp(line, TDM_WORD_COUNTS_MAGIC, magic) != 0,
+    tdm_status status = next_line(reader, &line, &bytes);
+    if (status != TDM_OK && status != TDM_E_DATA)
+        return status;
+    TDM_FAIL_IF(status != TDM_OK || line == NULL || bytes < magic ||
+                    memcmp(line, TDM_WORD_COUNTS_MAGIC, magic) != 0,
                 TDM_E_DATA, "%s: is no file of word counts (of this version): give another name",
                 reader->path);
     TDM_FAIL_IF(bytes - magic != strlen(settings) ||

@@ -9,6 +9,7 @@
 
 #define FIRST_SLOTS ((size_t)1024)
 #define SLOTS_MAX   ((size_t)1 << 32)
+#define LIMIT_MIN   (2 * FIRST_SLOTS * sizeof(tdm_word_slot))
 
 /* Words that are looked up together: their slots are fetched before the first is looked at. */
 #define BATCH 32
@@ -20,7 +21,8 @@ typedef struct word_key {
 
 void tdm_word_map_init(tdm_word_map *map, size_t limit, int max_word_chars)
 {
-    *map = (tdm_word_map){.limit = limit, .max_word_chars = (size_t)max_word_chars};
+    *map = (tdm_word_map){.limit = limit < LIMIT_MIN ? LIMIT_MIN : limit,
+                          .max_word_chars = (size_t)max_word_chars};
 }
 
 void tdm_word_map_deinit(tdm_word_map *map)

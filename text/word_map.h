@@ -20,7 +20,7 @@ typedef struct tdm_word_map {
     size_t slot_count, used;
     char *text;
     size_t text_bytes, text_capacity;
-    size_t limit;          /* bytes that slots and text may take; at least one block of slots */
+    size_t limit;          /* bytes that slots and text may take; 64 KiB at least */
     size_t max_word_chars; /* at most TDM_WORD_BYTES_MAX / 4 */
     int64_t too_long;      /* words longer than that, which are not in the map */
 } tdm_word_map;
