@@ -206,8 +206,9 @@ static tdm_status write_vocabulary(vocab_making *making)
 /* The share of the words that are written with the alphabet: the others will be [UNK]. */
 static double coverage(const vocab_making *making)
 {
-    double known = (double)(making->words.total - making->trained.unknown_total);
-    return known / (double)(making->counted.total + making->counted.too_long);
+    const tdm_word_count_report *counted = &making->counted;
+    double unknown = (double)(making->trained.unknown_total + counted->too_long);
+    return 1 - unknown / (double)(counted->total + counted->too_long);
 }
 
 static void warn(const vocab_making *making)
@@ -225,7 +226,7 @@ static void warn(const vocab_making *making)
                  "and will be [UNK]; --limit-alphabet %lld keeps all",
                  (long long)(trained->characters - trained->alphabet),
                  (long long)trained->characters,
-                 100 * (double)trained->unknown_total / (double)making->words.total,
+                 100 * (double)trained->unknown_total / (double)making->counted.total,
                  (long long)trained->characters);
     if (making->vocabulary.size < making->values->size)
         tdm_warn("no further pair of pieces came %lld times or more: the vocabulary has %lld "

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const verbs[] = {
-    "train",  "check",     "eval",           "predict",     "features", "inspect",
+    "train",  "check",     "eval",           "predict",     "features", "inspect",     "vocab",
     "doctor", "synth ctr", "bench features", "bench train", "help",     "help recipe",
 };
 
