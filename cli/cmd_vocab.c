@@ -34,10 +34,12 @@ typedef struct vocab_making {
     size_t specials_capacity, initial_capacity;
     tdm_progress progress;
     tdm_output *output;
+    bool to_stdout;
     tdm_file_writer *counts;
     tdm_word_list words;
     tdm_word_count_report counted;
     tdm_vocabulary vocabulary;
+    int64_t tokens; /* that it had when it was written */
     tdm_vocab_report trained;
     double count_seconds, train_seconds;
 } vocab_making;
@@ -103,27 +105,37 @@ static tdm_status add_initial(vocab_making *making)
 
 static tdm_status choose_settings(vocab_making *making)
 {
-    static const char *const modes[] = {"huggingface", "google", "unicode"};
+    const char *wanted = making->values->unicode;
     making->settings = tdm_tokenizer_default_settings();
     making->settings.lowercase = !making->values->cased;
-    for (int i = 0; i < 3 && making->values->unicode != NULL; i++) {
-        if (strcmp(making->values->unicode, modes[i]) == 0) {
-            making->settings.unicode = (tdm_unicode_mode)i;
-            return TDM_OK;
-        }
-    }
-    TDM_FAIL_IF(making->values->unicode != NULL, TDM_E_ARG,
-                "--unicode is huggingface, google or unicode, not \"%s\"", making->values->unicode);
+    if (wanted == NULL)
+        return TDM_OK;
+    int mode = 0;
+    while (tdm_unicode_mode_names[mode] != NULL &&
+           strcmp(wanted, tdm_unicode_mode_names[mode]) != 0)
+        mode++;
+    TDM_FAIL_IF(tdm_unicode_mode_names[mode] == NULL, TDM_E_ARG,
+                "--unicode is huggingface, google or unicode, not \"%s\"", wanted);
+    making->settings.unicode = (tdm_unicode_mode)mode;
     return TDM_OK;
 }
 
-static tdm_status check_arguments(const vocab_making *making)
+static bool is_json_file(const char *path)
+{
+    size_t bytes = path == NULL ? 0 : strlen(path);
+    return bytes >= 5 && strcmp(path + bytes - 5, ".json") == 0;
+}
+
+/* What cannot be written is told before the work. */
+static tdm_status open_output(vocab_making *making)
 {
     const vocab_values *values = making->values;
     bool has_counts = values->counts != NULL && tdm_file_exists(values->counts);
     TDM_FAIL_IF(making->command->plain_count == 0 && !has_counts, TDM_E_ARG,
                 "no text is named: tandem vocab FILE... -o FILE");
-    TDM_FAIL_IF(values->json && values->output == NULL, TDM_E_ARG,
+    TDM_TRY(tdm_output_open(values->output, values->force, &making->output));
+    making->to_stdout = tdm_output_is_stdout(making->output);
+    TDM_FAIL_IF(values->json && making->to_stdout, TDM_E_ARG,
                 "--json needs -o FILE: else the vocabulary itself goes to standard output");
     return TDM_OK;
 }
@@ -189,7 +201,7 @@ static tdm_status train(vocab_making *making)
     return status;
 }
 
-static tdm_status write_vocabulary(vocab_making *making)
+static tdm_status write_tokens(const vocab_making *making)
 {
     const tdm_vocabulary *vocabulary = &making->vocabulary;
     for (int64_t id = 0; id < vocabulary->size; id++) {
@@ -197,7 +209,51 @@ static tdm_status write_vocabulary(vocab_making *making)
                                  vocabulary->bytes[id]));
         TDM_TRY(tdm_output_write(making->output, "\n", 1));
     }
-    TDM_TRY(tdm_output_commit(making->output));
+    return tdm_output_commit(making->output);
+}
+
+/* The first tokens are the special ones. */
+static tdm_status add_special_tokens(const vocab_making *making, tdm_tokenizer *parts)
+{
+    for (int64_t i = 0; i < making->specials.count; i++) {
+        const char *token = making->specials.items[i];
+        size_t bytes = strlen(token);
+        tdm_added_token *added;
+        int64_t id = tdm_vocabulary_find(&parts->vocabulary, token, bytes);
+        if (id < parts->added_count) /* named twice */
+            continue;
+        TDM_TRY(tdm_tokenizer_add_token(parts, (uint32_t)id, token, bytes, &added));
+        added->special = true;
+    }
+    return TDM_OK;
+}
+
+/* A tokenizer.json: takes the vocabulary. */
+static tdm_status write_tokenizer(vocab_making *making)
+{
+    tdm_tokenizer parts = {.settings = making->settings, .vocabulary = making->vocabulary};
+    making->vocabulary = (tdm_vocabulary){0};
+    tdm_status status = add_special_tokens(making, &parts);
+    if (status != TDM_OK) {
+        tdm_tokenizer_parts_free(&parts);
+        return status;
+    }
+    tdm_tokenizer *tokenizer;
+    TDM_TRY(tdm_tokenizer_create(&parts, &tokenizer));
+    tdm_output_close(making->output);
+    making->output = NULL;
+    status = tdm_tokenizer_save(tokenizer, making->values->output);
+    tdm_tokenizer_close(tokenizer);
+    return status;
+}
+
+static tdm_status write_results(vocab_making *making)
+{
+    making->tokens = making->vocabulary.size;
+    if (is_json_file(making->values->output))
+        TDM_TRY(write_tokenizer(making));
+    else
+        TDM_TRY(write_tokens(making));
     return making->counts == NULL ? TDM_OK : tdm_file_writer_commit(making->counts, NULL, NULL);
 }
 
@@ -228,11 +284,11 @@ static void warn(const vocab_making *making)
                  (long long)trained->characters,
                  100 * (double)trained->unknown_total / (double)making->counted.total,
                  (long long)trained->characters);
-    if (making->vocabulary.size < making->values->size)
+    if (making->tokens < making->values->size)
         tdm_warn("no further pair of pieces came %lld times or more: the vocabulary has %lld "
                  "tokens only",
                  (long long)(making->values->min_frequency > 1 ? making->values->min_frequency : 1),
-                 (long long)making->vocabulary.size);
+                 (long long)making->tokens);
 }
 
 static tdm_status print_json(const vocab_making *making)
@@ -242,7 +298,7 @@ static tdm_status print_json(const vocab_making *making)
     return tdm_console_json(json_pack(
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, "
         "s:o, s:o}",
-        "file", making->values->output, "tokens", (json_int_t)making->vocabulary.size, "characters",
+        "file", making->values->output, "tokens", (json_int_t)making->tokens, "characters",
         (json_int_t)trained->characters, "alphabet", (json_int_t)trained->alphabet, "merges",
         (json_int_t)trained->merges, "last_count", (json_int_t)trained->last_count, "files",
         (json_int_t)counted->files, "bytes", (json_int_t)counted->text_bytes, "words",
@@ -267,26 +323,25 @@ static tdm_status print_result(const vocab_making *making)
                             "words           %lld, %lld distinct\n"
                             "alphabet        %lld of %lld characters, for %.4g %% of the words\n"
                             "time            %.3g s: counting %.3g, training %.3g\n",
-                            (long long)making->vocabulary.size, (long long)trained->last_count,
+                            (long long)making->tokens, (long long)trained->last_count,
                             (long long)counted->total, (long long)counted->distinct,
                             (long long)trained->alphabet, (long long)trained->characters,
                             100 * coverage(making), making->count_seconds + making->train_seconds,
                             making->count_seconds, making->train_seconds));
-    fputs(text.bytes, making->values->output == NULL ? stderr : stdout);
+    fputs(text.bytes, making->to_stdout ? stderr : stdout);
     tdm_text_free(&text);
     return TDM_OK;
 }
 
 static tdm_status make_vocabulary(vocab_making *making)
 {
-    TDM_TRY(check_arguments(making));
     TDM_TRY(choose_settings(making));
     TDM_TRY(add_specials(making));
     TDM_TRY(add_initial(making));
-    TDM_TRY(tdm_output_open(making->values->output, making->values->force, &making->output));
+    TDM_TRY(open_output(making));
     TDM_TRY(count_words(making));
     TDM_TRY(train(making));
-    TDM_TRY(write_vocabulary(making));
+    TDM_TRY(write_results(making));
     warn(making);
     return print_result(making);
 }
@@ -310,7 +365,7 @@ static const tdm_option options[] = {
      .type = TDM_OPTION_TEXT,
      .offset = offsetof(vocab_values, output),
      .value = "FILE",
-     .help = "write to this file, which is whole or not there; else to standard output"},
+     .help = "write to this file, a tokenizer.json where it ends so; else to standard output"},
     {.name = "size",
      .type = TDM_OPTION_INT,
      .offset = offsetof(vocab_values, size),
@@ -393,6 +448,7 @@ const tdm_verb tdm_verb_vocab = {
         "give the same file, whatever their order and the number of threads.\n"
         "\n"
         "  tandem vocab corpus/*.txt.gz -o vocab.txt\n"
+        "  tandem vocab corpus/*.txt.gz -o tokenizer.json --unicode google\n"
         "  tandem vocab notes.txt -o vocab.txt --size 8000 --cased --initial \"covid ##itis\"\n"
         "  tandem vocab monday.txt.zst -o vocab.txt --counts words.txt --force\n"
         "  tandem vocab -o large.txt --size 60000 --counts words.txt",

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "data/text_pieces.h"
+#include "text/tokenizer.h"
 #include "text/word_runs.h"
 
 #include <math.h>
@@ -265,21 +266,13 @@ static tdm_status write_counts(void *context, const void *data, size_t bytes)
     return tdm_file_writer_write(context, data, bytes);
 }
 
-static const char *mode_name(tdm_unicode_mode mode)
-{
-    return mode == TDM_UNICODE_HUGGINGFACE ? "huggingface"
-           : mode == TDM_UNICODE_GOOGLE    ? "google"
-                                           : "unicode";
-}
-
 static void describe_settings(const tdm_tokenizer_settings *settings, char text[SETTINGS_BYTES])
 {
-    static const char *const forms[] = {"none", "nfc", "nfkc"};
     snprintf(text, SETTINGS_BYTES,
              "unicode=%s form=%s clean_text=%d handle_chinese_chars=%d lowercase=%d "
              "strip_accents=%d max_word_chars=%d",
-             mode_name(settings->unicode), forms[settings->form], settings->clean_text,
-             settings->handle_chinese_chars, settings->lowercase,
+             tdm_unicode_mode_names[settings->unicode], tdm_unicode_form_names[settings->form],
+             settings->clean_text, settings->handle_chinese_chars, settings->lowercase,
              settings->strip_accents < 0 ? settings->lowercase : settings->strip_accents,
              settings->max_word_chars);
 }

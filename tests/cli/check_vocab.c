@@ -1,4 +1,5 @@
 /* tandem vocab: files, warnings, refusals. What is counted and merged, the unit tests tell. */
+#include "tandem/text.h"
 #include "tests/support/check_main.h"
 #include "tests/support/run_program.h"
 
@@ -82,7 +83,38 @@ START_TEST(a_vocabulary_goes_to_standard_output_too)
     ck_assert_ran(ran, 0, NULL, "tokens          13");
     ck_assert_str_eq(ran.out, ABC "##ab\ncab\n");
     tdm_ran_free(&ran);
+    check_run("tandem vocab b.txt.gz -o -", 0, ABC "##ab\ncab\n", "tokens          13");
     check_run("tandem vocab b.txt.gz --json", 2, NULL, "--json needs -o FILE");
+}
+END_TEST
+
+START_TEST(a_tokenizer_json_holds_the_settings_too)
+{
+    set_up();
+    check_run("tandem vocab a.txt -o t.json --cased --special '[E]' --special '[PAD]'", 0,
+              "tokens          20", NULL);
+    check_run("tandem vocab a.txt -o t.json", 2, NULL, "t.json is there already: --force");
+    char path[512];
+    snprintf(path, sizeof path, "%s/t.json", folder);
+    tdm_tokenizer *tokenizer;
+    ck_assert_ok(tdm_tokenizer_open(path, NULL, &tokenizer));
+    ck_assert(!tdm_tokenizer_get_settings(tokenizer).lowercase);
+    ck_assert_int_eq(tdm_tokenizer_size(tokenizer), 20);
+    ck_assert_int_eq(tdm_tokenizer_find(tokenizer, "[E]", 3), 5);
+    ck_assert_int_eq(tdm_tokenizer_find(tokenizer, "bc", 2), 19);
+    tdm_encoder *encoder;
+    tdm_encodings *encodings;
+    ck_assert_ok(tdm_encoder_create(tokenizer, 1, &encoder));
+    ck_assert_ok(tdm_encodings_create(&encodings));
+    const tdm_text_input input = {.text = "bc[E]", .bytes = 5};
+    ck_assert_ok(tdm_encoder_encode(encoder, &input, 1, NULL, encodings));
+    static const uint32_t expected[] = {2, 19, 5, 3};
+    tdm_encoding encoding = tdm_encodings_get(encodings, 0);
+    ck_assert_int_eq(encoding.count, 4);
+    ck_assert_mem_eq(encoding.ids, expected, sizeof expected);
+    tdm_encodings_destroy(encodings);
+    tdm_encoder_destroy(encoder);
+    tdm_tokenizer_close(tokenizer);
 }
 END_TEST
 
@@ -197,6 +229,6 @@ START_TEST(what_cannot_be_is_refused)
 END_TEST
 
 TDM_CHECK_MAIN(a_vocabulary_is_written, capitals_are_kept_where_wanted,
-               a_vocabulary_goes_to_standard_output_too, the_result_is_told_in_json,
-               what_is_left_out_is_told, counts_are_added_to, threads_and_memory_do_not_matter,
-               what_cannot_be_is_refused)
+               a_vocabulary_goes_to_standard_output_too, a_tokenizer_json_holds_the_settings_too,
+               the_result_is_told_in_json, what_is_left_out_is_told, counts_are_added_to,
+               threads_and_memory_do_not_matter, what_cannot_be_is_refused)
