@@ -174,7 +174,7 @@ static tdm_status parse_line(tdm_word_reader *reader, const char *line, size_t b
     overflow = overflow || __builtin_add_overflow(reader->total, count, &reader->total);
     if (overflow)
         return damaged(reader, "more words than can be counted");
-    if (count == 0 || at == bytes || line[at] != '\t')
+    if (at == 0 || line[0] == '0' || at == bytes || line[at] != '\t')
         return damaged(reader, "expected a count, a tab and a word");
     *entry = (tdm_word_entry){line + at + 1, bytes - at - 1, count};
     if (entry->bytes == 0 || entry->bytes > TDM_WORD_BYTES_MAX ||

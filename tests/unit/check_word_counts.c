@@ -349,6 +349,8 @@ START_TEST(damaged_counts_are_refused_with_their_line)
         {"1 a\n#end 1 1\n", ":2: expected a count, a tab and a word"},
         {"\n#end 0 0\n", ":2: expected a count, a tab and a word"},
         {"0\ta\n#end 1 0\n", ":2: expected a count, a tab and a word"},
+        {"01\ta\n#end 1 1\n", ":2: expected a count, a tab and a word"},
+        {"\ta\n#end 1 0\n", ":2: expected a count, a tab and a word"},
         {"-1\ta\n#end 1 0\n", ":2: expected a count, a tab and a word"},
         {"1\ta\n1\t\n#end 1 1\n", ":3: the word is empty"},
         {"1\ta\xff\n#end 1 1\n", ":2: the word is empty, too long or not UTF-8"},
