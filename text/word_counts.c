@@ -311,6 +311,19 @@ static void warn_of_pruned(const tdm_word_count_report *report)
                  100 * (double)report->pruned_total / (double)report->total);
 }
 
+static tdm_status check_options(const tdm_word_count_options *options)
+{
+    int chars = options->settings->max_word_chars;
+    TDM_FAIL_IF(chars < 1 || chars > TDM_WORD_BYTES_MAX / 4, TDM_E_ARG,
+                "words of at most %d characters: from 1 to %d can be counted", chars,
+                TDM_WORD_BYTES_MAX / 4);
+    const char *end = options->counts_path == NULL ? NULL : strrchr(options->counts_path, '.');
+    TDM_FAIL_IF(end != NULL && (strcmp(end, ".gz") == 0 || strcmp(end, ".zst") == 0), TDM_E_ARG,
+                "%s: word counts are written as plain text: leave out the %s", options->counts_path,
+                end);
+    return TDM_OK;
+}
+
 tdm_status tdm_word_counts(const tdm_word_count_options *options, tdm_file_writer **counts,
                            tdm_word_list *list, tdm_word_count_report *report)
 {
@@ -319,10 +332,7 @@ tdm_status tdm_word_counts(const tdm_word_count_options *options, tdm_file_write
     *report = (tdm_word_count_report){.pruned_below = 1};
     collection found = {.list = list, .report = report, .limit = options->list_bytes};
     count_job job;
-    TDM_FAIL_IF(options->settings->max_word_chars < 1 ||
-                    options->settings->max_word_chars > TDM_WORD_BYTES_MAX / 4,
-                TDM_E_ARG, "words of at most %d characters: from 1 to %d can be counted",
-                options->settings->max_word_chars, TDM_WORD_BYTES_MAX / 4);
+    TDM_TRY(check_options(options));
     tdm_status status = open_counting(&job, options);
     /* Before the work: a file that cannot be written is told at once. */
     if (status == TDM_OK && options->counts_path != NULL)

@@ -331,6 +331,8 @@ START_TEST(other_settings_are_refused)
     check_fails(&(count_case){.files = {"a.txt"}, .counts = "a.txt"}, TDM_E_DATA,
                 "is no file of word counts");
     check_file("a.txt", "b a b");
+    check_fails(&(count_case){.files = {"a.txt"}, .counts = "counts.gz"}, TDM_E_ARG,
+                "counts.gz: word counts are written as plain text: leave out the .gz");
     check_folder_holds(2);
 }
 END_TEST
