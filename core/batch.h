@@ -25,6 +25,7 @@ typedef struct tdm_batch_tensor {
 
 typedef struct tdm_batch_layout {
     int64_t batch_size; /* most rows */
+    int64_t max_tokens; /* most tokens of its rows together; 0: rows have none */
     int count;
     tdm_batch_tensor tensors[TDM_BATCH_MAX_TENSORS];
     size_t bytes; /* of a whole batch */
@@ -57,6 +58,7 @@ typedef struct tdm_batch {
     const tdm_batch_layout *layout;
     unsigned char *data; /* layout->bytes */
     int64_t rows;        /* valid ones */
+    int64_t tokens;      /* of these rows together */
     tdm_position after;  /* the position behind this batch */
     double share;        /* of the epoch's stored bytes, consumed behind this batch */
 } tdm_batch;

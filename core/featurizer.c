@@ -30,7 +30,8 @@ int64_t tdm_extract_row_bytes(const tdm_columns_layout *layout)
 {
     size_t row_record = sizeof *((tdm_extract *)NULL)->row_records;
     size_t order = sizeof *((tdm_window *)NULL)->order;
-    return (int64_t)(tdm_columns_row_bytes(layout) + row_record + order);
+    return (int64_t)(tdm_columns_row_bytes(layout) +
+                     (layout->rows_are_pieces ? 0 : row_record + order));
 }
 
 tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out, size_t rows)
@@ -47,8 +48,17 @@ tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *ou
         }
         out->capacity = wanted;
     }
+    if (layout->rows_are_pieces)
+        return TDM_OK;
     return tdm_grow(&out->row_records, &out->row_records_capacity, out->capacity,
                     sizeof *out->row_records);
+}
+
+void tdm_window_deinit(tdm_window *window)
+{
+    tdm_free(window->order);
+    tdm_free(window->details);
+    tdm_free(window->token_ends);
 }
 
 void tdm_bad_records_free(tdm_bad_record *records, size_t count)

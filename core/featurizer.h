@@ -22,6 +22,8 @@ typedef struct tdm_column {
 
 typedef struct tdm_columns_layout {
     int count;
+    bool rows_are_pieces; /* of records, any number of each; else each row is made of one record,
+                             which row_records tells */
     tdm_column columns[TDM_MAX_COLUMNS];
 } tdm_columns_layout;
 
@@ -65,7 +67,8 @@ typedef struct tdm_extract {
     int64_t rows;
     size_t capacity;                /* rows that the columns have room for */
     void *columns[TDM_MAX_COLUMNS]; /* [rows, width] each */
-    uint32_t *row_records;          /* [rows]: the record that row r was made of */
+    uint32_t *row_records;          /* [rows]: the record that row r was made of; not filled where
+                                       rows are no records */
     size_t row_records_capacity;
     char *keys;         /* the cells that the extractor was told to keep, row after row */
     uint64_t *key_ends; /* [rows]: where row r's ends in keys */
@@ -81,9 +84,12 @@ typedef struct tdm_window {
     int64_t number; /* within the lane and epoch */
     int block_count;
     tdm_extract **blocks;
-    int64_t rows;    /* set by open_window */
-    uint32_t *order; /* made by open_window: what row r of the window is */
-    size_t order_capacity;
+    /* set by open_window */
+    int64_t rows;
+    uint32_t *order;     /* [rows]: what row r of the window is */
+    uint32_t *details;   /* what order refers to, where the featurizer has use for it */
+    int64_t *token_ends; /* [rows]: tokens of rows 0 to r, where batches have a token budget */
+    size_t order_capacity, details_capacity, token_ends_capacity;
 } tdm_window;
 
 typedef struct tdm_featurizer tdm_featurizer;
@@ -92,22 +98,26 @@ typedef struct tdm_featurizer tdm_featurizer;
 typedef struct tdm_featurizer_type {
     const char *name;
 
-    /* Appends one row for each of the records that it accepts to out's columns (which have room for
-     * records->count more) and returns how many through *rows; row_records[i] gets the index within
-     * `records` of row i. Refused ones are told to `reject`, in any order. */
+    /* Appends the rows that it makes of the records to out's columns, behind its out->rows rows, and
+     * returns how many through *rows; out->rows stays as it is. Where rows are records, that is one
+     * row for each record that it accepts, the columns have room for records->count more, and
+     * row_records[i] gets the index within `records` of row i; else row_records is NULL, and it makes
+     * room itself by tdm_extract_reserve(). Refused records are told to `reject`, in any order. */
     tdm_status (*extract)(const tdm_featurizer *featurizer, const tdm_records *records,
                           tdm_extract *out, uint32_t *row_records, int64_t *rows,
                           void (*reject)(void *context, int64_t record, int32_t column,
                                          const char *reason),
                           void *context);
 
-    /* Sets window->rows and window->order. `shuffle` false keeps the order of the input. */
+    /* Sets the window's rows, order and what else it needs. `shuffle` false keeps the order of the
+     * input. */
     tdm_status (*open_window)(const tdm_featurizer *featurizer, uint64_t seed, bool shuffle,
                               tdm_window *window);
 
-    /* Writes rows [first, first + count) of the window to rows [at, at + count) of the batch. */
+    /* Writes rows [first, first + count) of the window to rows [at, at + count) of the batch, and
+     * their tokens from `token` on, where batches have a token budget. */
     void (*assemble)(const tdm_featurizer *featurizer, const tdm_window *window, int64_t first,
-                     int64_t count, tdm_batch *batch, int64_t at);
+                     int64_t count, tdm_batch *batch, int64_t at, int64_t token);
 
     /* Work on a batch whose rows are all there, in finish_parts independent parts. */
     void (*finish)(const tdm_featurizer *featurizer, tdm_batch *batch, int part);
@@ -125,18 +135,21 @@ struct tdm_featurizer {
     uint64_t spec_hash; /* of all that extract depends on: part of the key of a cache */
 };
 
-/* Bytes that a row takes in an extract and in the order of its window. */
+/* Bytes that a row takes in an extract, and where rows are records in the order of its window. */
 int64_t tdm_extract_row_bytes(const tdm_columns_layout *layout);
 
-/* Makes room in out's columns for `rows` rows. */
+/* Makes room in out's columns for `rows` rows in all. */
 TDM_MUST_CHECK tdm_status tdm_extract_reserve(const tdm_columns_layout *layout, tdm_extract *out,
                                               size_t rows);
 /* Forgets rows and bad records, keeps the buffers. */
 void tdm_extract_clear(tdm_extract *extract);
 void tdm_extract_deinit(tdm_extract *extract);
+/* Frees what open_window made. */
+void tdm_window_deinit(tdm_window *window);
 void tdm_bad_records_free(tdm_bad_record *records, size_t count);
 
-/* window->order packs the block within the window above the row within the block. */
+/* Where rows are records, window->order packs the block within the window above the row within the
+ * block. */
 #define TDM_ORDER_ROW_BITS 22
 
 #endif

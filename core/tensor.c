@@ -8,7 +8,8 @@ static const struct {
 } dtypes[] = {
     [TDM_F32] = {"F32", 4}, [TDM_BF16] = {"BF16", 2}, [TDM_F16] = {"F16", 2},
     [TDM_F64] = {"F64", 8}, [TDM_I32] = {"I32", 4},   [TDM_U32] = {"U32", 4},
-    [TDM_I64] = {"I64", 8}, [TDM_U64] = {"U64", 8},
+    [TDM_I64] = {"I64", 8}, [TDM_U64] = {"U64", 8},   [TDM_U16] = {"U16", 2},
+    [TDM_U8] = {"U8", 1},
 };
 
 size_t tdm_dtype_size(tdm_dtype dtype)

@@ -13,6 +13,8 @@ typedef enum tdm_dtype {
     TDM_U32 = 5,
     TDM_I64 = 6,
     TDM_U64 = 7,
+    TDM_U16 = 8,
+    TDM_U8 = 9,
 } tdm_dtype;
 
 /* Bytes of one element. */

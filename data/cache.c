@@ -24,6 +24,8 @@ static uint64_t layout_hash(const tdm_columns_layout *layout)
 {
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
+    if (layout->rows_are_pieces)
+        XXH3_64bits_update(&state, "", 1);
     for (int i = 0; i < layout->count; i++) {
         const tdm_column *column = &layout->columns[i];
         XXH3_64bits_update(&state, column->name, strlen(column->name) + 1);
@@ -77,6 +79,8 @@ static int column_pieces(const tdm_columns_layout *layout, tdm_extract *extract,
         size_t width = tdm_column_row_bytes(&layout->columns[i]);
         pieces[i] = (struct iovec){extract->columns[i], (size_t)rows * width};
     }
+    if (layout->rows_are_pieces)
+        return layout->count;
     pieces[layout->count] =
         (struct iovec){extract->row_records, (size_t)rows * sizeof *extract->row_records};
     return layout->count + 1;
@@ -400,7 +404,8 @@ int64_t tdm_cache_lines(const tdm_cache *cache, int64_t block)
 /* Bytes of the block's bad records; -1 where the entry makes no sense. */
 static int64_t bad_record_bytes(const tdm_cache *cache, const tdm_cache_entry *entry)
 {
-    uint64_t width = sizeof(uint32_t) + tdm_columns_row_bytes(cache->layout);
+    size_t row_record = cache->layout->rows_are_pieces ? 0 : sizeof(uint32_t);
+    uint64_t width = row_record + tdm_columns_row_bytes(cache->layout);
     uint64_t size = (uint64_t)cache->bytes;
     if (entry->offset > size || entry->bytes > size - entry->offset || entry->rows < 0 ||
         (uint64_t)entry->rows > entry->bytes / width)

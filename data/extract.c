@@ -288,17 +288,20 @@ static tdm_status extract_chunk(extraction *run)
         .cells = scratch->cells,
     };
     memset(scratch->refused, 0, sizeof scratch->refused);
+    bool row_is_record = !featurizer->columns.rows_are_pieces;
     int64_t rows = 0;
     if (records.count > 0) {
-        TDM_TRY(
-            tdm_extract_reserve(&featurizer->columns, out, (size_t)(out->rows + records.count)));
-        TDM_TRY(featurizer->type->extract(featurizer, &records, out, scratch->row_records, &rows,
+        if (row_is_record)
+            TDM_TRY(tdm_extract_reserve(&featurizer->columns, out,
+                                        (size_t)(out->rows + records.count)));
+        TDM_TRY(featurizer->type->extract(featurizer, &records, out,
+                                          row_is_record ? scratch->row_records : NULL, &rows,
                                           reject_record, run));
     }
     TDM_TRY(run->status);
     if (run->extractor->kept_count > 0)
         TDM_TRY(keep_cells(run, rows));
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; row_is_record && i < rows; i++)
         out->row_records[out->rows + i] = scratch->record_numbers[scratch->row_records[i]];
     out->rows += rows;
     out->records += parsed;

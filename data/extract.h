@@ -24,7 +24,7 @@ TDM_MUST_CHECK tdm_status tdm_extractor_create(const tdm_featurizer *featurizer,
 void tdm_extractor_destroy(tdm_extractor *extractor);
 
 /* Keeps these columns' cells of every row in extract->keys, as CSV: separated by commas, quoted
- * where they need it. `columns` is copied. */
+ * where they need it; only where rows are records. `columns` is copied. */
 TDM_MUST_CHECK tdm_status tdm_extractor_keep(tdm_extractor *extractor, const int32_t *columns,
                                              int count);
 

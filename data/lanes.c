@@ -115,36 +115,81 @@ tdm_status tdm_lanes_load(tdm_pipeline *pipeline)
 
 /* ---- giving out rows ------------------------------------------------------------------------- */
 
-/* Rows of the lane's epoch that are loaded, up to `rows`. *known is false where more may come. */
-static int64_t rows_loaded(const tdm_pipeline *pipeline, int index, int64_t rows, bool *known)
+/* What a lane's part of a batch still takes. */
+typedef struct lane_room {
+    int64_t rows;
+    int64_t tokens; /* where rows have tokens */
+} lane_room;
+
+static lane_room whole_room(const tdm_pipeline *pipeline)
 {
-    const tdm_lane *lane = &pipeline->lanes[index];
-    int64_t loaded = -lane->position.row;
-    *known = true;
-    for (const tdm_loaded_window *window = lane->first; window != NULL; window = window->next) {
-        if (window->window.epoch != lane->epoch)
-            return loaded < 0 ? 0 : loaded;
-        if (!window->open) {
-            *known = false;
-            return loaded;
-        }
-        loaded += window->window.rows;
-        if (loaded >= rows)
-            return loaded;
-    }
-    *known = lane->load_epoch > lane->epoch ||
-             (lane->load_epoch == lane->epoch &&
-              lane->load_window >= tdm_lane_window_count(pipeline, index));
-    return loaded < 0 ? 0 : loaded;
+    const tdm_batch_layout *batch = &pipeline->featurizer->batch;
+    return (lane_room){.rows = batch->batch_size / pipeline->options.lanes,
+                       .tokens = batch->max_tokens / pipeline->options.lanes};
 }
 
-tdm_status tdm_lanes_have(tdm_pipeline *pipeline, int64_t rows, bool *have)
+/* How many of the ascending ends[0, count) are at most `limit`. */
+static int64_t count_within(const int64_t *ends, int64_t count, int64_t limit)
+{
+    int64_t low = 0;
+    while (low < count) {
+        int64_t middle = low + (count - low) / 2;
+        if (ends[middle] <= limit)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* How many of the window's rows from `first` on fit; *tokens is what they have together. *room
+ * shrinks by them, and to no rows where nothing more fits. */
+static int64_t fit_rows(const tdm_window *window, int64_t first, lane_room *room, int64_t *tokens)
+{
+    int64_t left = window->rows - first;
+    int64_t count = left < room->rows ? left : room->rows;
+    *tokens = 0;
+    if (window->token_ends != NULL && count > 0) {
+        const int64_t *ends = window->token_ends + first;
+        int64_t before = first > 0 ? ends[-1] : 0;
+        int64_t fitting = count_within(ends, count, before + room->tokens);
+        *tokens = fitting > 0 ? ends[fitting - 1] - before : 0;
+        room->tokens -= *tokens;
+        if (fitting < count || room->tokens == 0)
+            room->rows = fitting;
+        count = fitting;
+    }
+    room->rows -= count;
+    return count;
+}
+
+/* Whether the lane has its part of a batch loaded, or all that is left of its epoch. */
+static bool has_part(const tdm_pipeline *pipeline, int index)
+{
+    const tdm_lane *lane = &pipeline->lanes[index];
+    lane_room room = whole_room(pipeline);
+    int64_t first = lane->position.row;
+    for (const tdm_loaded_window *window = lane->first; window != NULL; window = window->next) {
+        if (window->window.epoch != lane->epoch)
+            return true;
+        if (!window->open)
+            return false;
+        int64_t tokens;
+        fit_rows(&window->window, first, &room, &tokens);
+        if (room.rows == 0)
+            return true;
+        first = 0;
+    }
+    return lane->load_epoch > lane->epoch ||
+           (lane->load_epoch == lane->epoch &&
+            lane->load_window >= tdm_lane_window_count(pipeline, index));
+}
+
+tdm_status tdm_lanes_have(tdm_pipeline *pipeline, bool *have)
 {
     *have = true;
     for (int i = 0; i < pipeline->options.lanes; i++) {
-        bool known;
-        int64_t loaded = rows_loaded(pipeline, i, rows, &known);
-        if (known || loaded >= rows)
+        if (has_part(pipeline, i))
             continue;
         *have = false;
         /* Where small windows are not enough for a batch, one more is begun; one that is being
@@ -194,29 +239,39 @@ static void leave_window(tdm_pipeline *pipeline, tdm_lane *lane)
     tdm_window_release(pipeline, window);
 }
 
-tdm_status tdm_lane_take(tdm_pipeline *pipeline, int index, int64_t rows, tdm_batch_slot *slot)
+static tdm_status add_piece(tdm_batch_slot *slot, const tdm_piece *piece)
+{
+    TDM_TRY(tdm_grow(&slot->pieces, &slot->piece_capacity, slot->piece_count + 1,
+                     sizeof *slot->pieces));
+    slot->pieces[slot->piece_count++] = *piece;
+    piece->window->references++;
+    return TDM_OK;
+}
+
+tdm_status tdm_lane_take(tdm_pipeline *pipeline, int index, tdm_batch_slot *slot)
 {
     tdm_lane *lane = &pipeline->lanes[index];
     tdm_batch *batch = &slot->delivery.batch;
-    while (rows > 0 && lane->first != NULL && lane->first->window.epoch == lane->epoch) {
+    lane_room room = whole_room(pipeline);
+    while (room.rows > 0 && lane->first != NULL && lane->first->window.epoch == lane->epoch) {
         tdm_loaded_window *window = lane->first;
-        if (lane->position.row == 0)
+        tdm_piece piece = {.window = window,
+                           .first = lane->position.row,
+                           .at = batch->rows,
+                           .token = batch->tokens};
+        int64_t left = window->window.rows - piece.first;
+        int64_t tokens;
+        piece.count = fit_rows(&window->window, piece.first, &room, &tokens);
+        if (piece.count == 0 && left > 0)
+            break;
+        if (piece.first == 0)
             TDM_TRY(report_window(window, &slot->delivery));
-        int64_t left = window->window.rows - lane->position.row;
-        if (left == 0) {
-            leave_window(pipeline, lane);
-            continue;
-        }
-        int64_t count = left < rows ? left : rows;
-        TDM_TRY(tdm_grow(&slot->pieces, &slot->piece_capacity, slot->piece_count + 1,
-                         sizeof *slot->pieces));
-        slot->pieces[slot->piece_count++] = (tdm_piece){
-            .window = window, .first = lane->position.row, .count = count, .at = batch->rows};
-        window->references++;
-        lane->position.row += count;
-        batch->rows += count;
-        rows -= count;
-        if (count == left)
+        if (piece.count > 0)
+            TDM_TRY(add_piece(slot, &piece));
+        lane->position.row += piece.count;
+        batch->rows += piece.count;
+        batch->tokens += tokens;
+        if (piece.count == left)
             leave_window(pipeline, lane);
     }
     return TDM_OK;

@@ -69,7 +69,7 @@ static void run_assemble(tdm_job *base)
         const tdm_piece *piece = &slot->pieces[i];
         pipeline->featurizer->type->assemble(pipeline->featurizer, &piece->window->window,
                                              piece->first, piece->count, &slot->delivery.batch,
-                                             piece->at);
+                                             piece->at, piece->token);
     }
     pthread_mutex_lock(&pipeline->lock);
     if (--slot->pending == 0) {
@@ -154,19 +154,18 @@ static tdm_status plan_batch(tdm_pipeline *pipeline, bool *planned)
 {
     *planned = false;
     tdm_batch_slot *slot = &pipeline->slots[pipeline->made % pipeline->options.depth];
-    int64_t lane_rows = pipeline->featurizer->batch.batch_size / pipeline->options.lanes;
     bool have;
     if (pipeline->ended || slot->state != TDM_SLOT_FREE)
         return TDM_OK;
-    TDM_TRY(tdm_lanes_have(pipeline, lane_rows, &have));
+    TDM_TRY(tdm_lanes_have(pipeline, &have));
     if (!have)
         return TDM_OK;
     tdm_delivery *delivery = &slot->delivery;
-    delivery->batch.rows = 0;
+    delivery->batch.rows = delivery->batch.tokens = 0;
     delivery->epoch = pipeline->lanes[0].epoch;
     delivery->epoch_end = delivery->last = false;
     for (int i = 0; i < pipeline->options.lanes; i++)
-        TDM_TRY(tdm_lane_take(pipeline, i, lane_rows, slot));
+        TDM_TRY(tdm_lane_take(pipeline, i, slot));
     if (delivery->batch.rows == 0)
         end_epoch(pipeline, slot);
     else

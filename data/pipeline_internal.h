@@ -72,6 +72,7 @@ typedef struct tdm_stream_reader {
 typedef struct tdm_piece {
     tdm_loaded_window *window;
     int64_t first, count, at;
+    int64_t token; /* the place of their tokens */
 } tdm_piece;
 
 typedef enum tdm_slot_state {
@@ -143,14 +144,15 @@ void tdm_lanes_deinit(tdm_pipeline *pipeline);
 /* Starts loading what lanes lack. */
 TDM_MUST_CHECK tdm_status tdm_lanes_load(tdm_pipeline *pipeline);
 
-/* True where every lane has `rows` rows loaded, or all that are left of its epoch; loads where not.
- */
-TDM_MUST_CHECK tdm_status tdm_lanes_have(tdm_pipeline *pipeline, int64_t rows, bool *have);
+/* A lane's part of a batch: batch_size / lanes rows, of at most max_tokens / lanes tokens where rows
+ * have tokens. Rows come in order: where the next one does not fit, the part is full. */
 
-/* Takes up to `rows` rows of the lane's epoch, appending pieces and reports to the slot and writing
- * to rows from delivery.batch.rows on. Follows tdm_lanes_have. */
-TDM_MUST_CHECK tdm_status tdm_lane_take(tdm_pipeline *pipeline, int lane, int64_t rows,
-                                        tdm_batch_slot *slot);
+/* True where every lane has its part loaded, or all that is left of its epoch; loads where not. */
+TDM_MUST_CHECK tdm_status tdm_lanes_have(tdm_pipeline *pipeline, bool *have);
+
+/* Takes the lane's part, appending pieces and reports to the slot and writing to rows from
+ * delivery.batch.rows and tokens from delivery.batch.tokens on. Follows tdm_lanes_have. */
+TDM_MUST_CHECK tdm_status tdm_lane_take(tdm_pipeline *pipeline, int lane, tdm_batch_slot *slot);
 
 /* All lanes go over to the next epoch. */
 void tdm_lanes_next_epoch(tdm_pipeline *pipeline);

@@ -86,7 +86,7 @@ void tdm_extract_free(tdm_extract *extract)
 static void free_window(tdm_loaded_window *window)
 {
     tdm_free(window->window.blocks);
-    tdm_free(window->window.order);
+    tdm_window_deinit(&window->window);
     tdm_free(window);
 }
 

@@ -142,8 +142,9 @@ static void assemble_ids(const ctr_featurizer *featurizer, const uint32_t *const
 }
 
 static void assemble(const tdm_featurizer *base, const tdm_window *window, int64_t first,
-                     int64_t count, tdm_batch *batch, int64_t at)
+                     int64_t count, tdm_batch *batch, int64_t at, int64_t token)
 {
+    (void)token;
     const ctr_featurizer *featurizer = (const ctr_featurizer *)base;
     int32_t fields = featurizer->spec->field_count;
     int32_t dense = featurizer->spec->dense_count;

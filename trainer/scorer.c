@@ -62,7 +62,7 @@ void tdm_scorer_destroy(tdm_scorer *scorer)
         type->free(scorer->backend, scorer->device);
     if (scorer->scalars != NULL)
         type->free(scorer->backend, scorer->scalars);
-    tdm_free(scorer->window.order);
+    tdm_window_deinit(&scorer->window);
     tdm_free(scorer);
 }
 
@@ -93,7 +93,7 @@ tdm_status tdm_scorer_fill(tdm_scorer *scorer, tdm_extract *block, int64_t first
     int64_t left = scorer->window.rows - first;
     *taken = left < room ? left : room;
     type->assemble(scorer->featurizer, &scorer->window, first, *taken, &scorer->batch,
-                   scorer->batch.rows);
+                   scorer->batch.rows, 0);
     scorer->batch.rows += *taken;
     return TDM_OK;
 }

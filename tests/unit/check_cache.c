@@ -135,6 +135,41 @@ START_TEST(test_blocks_come_back_as_they_were)
 }
 END_TEST
 
+/* Tokens: two bytes of an id and one of marks each, and nothing beside them. */
+START_TEST(test_rows_that_are_no_records_come_back)
+{
+    static const tdm_columns_layout tokens = {
+        .rows_are_pieces = true,
+        .count = 2,
+        .columns = {{"ids", TDM_U16, 1}, {"marks", TDM_U8, 1}}};
+    open_folder();
+    tdm_extract extract = {.records = 2, .lines = 2, .rows = 5}, got = {0};
+    ck_assert_ok(tdm_extract_reserve(&tokens, &extract, 5));
+    ck_assert_ptr_null(extract.row_records);
+    memcpy(extract.columns[0], (uint16_t[]){7, 65535, 0, 9, 300}, 10);
+    memcpy(extract.columns[1], (uint8_t[]){7, 0, 1, 3, 0}, 5);
+    tdm_cache_writer *writer;
+    ck_assert_ok(tdm_cache_writer_create(path, &tokens, &writer));
+    ck_assert_ok(tdm_cache_writer_add(writer, &extract));
+    ck_assert_ok(tdm_cache_writer_commit(writer, 1));
+    tdm_cache_writer_close(writer);
+    tdm_cache *cache;
+    ck_assert_ok(tdm_cache_open(path, &tokens, &cache));
+    ck_assert_int_eq(tdm_cache_bytes(cache),
+                     (int64_t)(sizeof(tdm_cache_header) + 15 + sizeof(tdm_cache_entry) +
+                               sizeof(tdm_cache_footer)));
+    ck_assert_ok(tdm_cache_read(cache, 0, &got));
+    ck_assert_int_eq(got.rows, 5);
+    ck_assert_int_eq(got.records, 2);
+    ck_assert_mem_eq(got.columns[0], extract.columns[0], 10);
+    ck_assert_mem_eq(got.columns[1], extract.columns[1], 5);
+    tdm_extract_deinit(&extract);
+    tdm_extract_deinit(&got);
+    tdm_cache_close(cache);
+    close_folder();
+}
+END_TEST
+
 START_TEST(test_a_writer_that_is_closed_leaves_nothing)
 {
     open_folder();
@@ -164,7 +199,7 @@ END_TEST
 START_TEST(test_other_columns_are_another_cache)
 {
     open_folder();
-    for (int change = 0; change < 4; change++) {
+    for (int change = 0; change < 5; change++) {
         tdm_columns_layout other = layout;
         if (change == 0)
             other.columns[1].width = 4;
@@ -172,8 +207,10 @@ START_TEST(test_other_columns_are_another_cache)
             other.columns[0].dtype = TDM_I32;
         else if (change == 2)
             other.columns[2].name = "sparse";
-        else
+        else if (change == 3)
             other.count = 2;
+        else
+            other.rows_are_pieces = true;
         write_cache();
         tdm_cache *cache;
         tdm_warnings_expect("of another version or of other features; it is made anew");
@@ -370,7 +407,7 @@ START_TEST(test_the_name_tells_what_is_in_it)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_blocks_come_back_as_they_were, test_a_writer_that_is_closed_leaves_nothing,
-               test_other_columns_are_another_cache, test_every_flipped_byte_is_seen,
-               test_cut_files_are_made_anew, test_the_name_tells_what_is_in_it,
-               test_the_name_tells_of_the_format)
+TDM_CHECK_MAIN(test_blocks_come_back_as_they_were, test_rows_that_are_no_records_come_back,
+               test_a_writer_that_is_closed_leaves_nothing, test_other_columns_are_another_cache,
+               test_every_flipped_byte_is_seen, test_cut_files_are_made_anew,
+               test_the_name_tells_what_is_in_it, test_the_name_tells_of_the_format)
