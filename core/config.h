@@ -59,6 +59,7 @@ typedef enum tdm_config_type {
     TDM_CONFIG_SHARE,    /* tdm_share: "0.1%" or a count */
     TDM_CONFIG_STRINGS,  /* tdm_strings: a sequence, or one string */
     TDM_CONFIG_INTS,     /* tdm_ints: a sequence, or one number, each in [min, max] */
+    TDM_CONFIG_FLOATS,   /* tdm_floats: likewise */
     TDM_CONFIG_SECTION,  /* a struct of its own, described by `section` */
     TDM_CONFIG_SECTIONS, /* tdm_sections: a sequence of such structs */
     TDM_CONFIG_NODE, /* const tdm_config_node *: bound by the module itself; NULL where absent */
@@ -78,6 +79,11 @@ typedef struct tdm_ints {
     int64_t *items;
     int64_t count;
 } tdm_ints;
+
+typedef struct tdm_floats {
+    double *items;
+    int64_t count;
+} tdm_floats;
 
 typedef struct tdm_sections {
     void *items; /* structs of section->size bytes */

@@ -223,6 +223,20 @@ static tdm_status read_ints(const tdm_config_key *key, const tdm_config_node *no
     return TDM_OK;
 }
 
+static tdm_status read_floats(const tdm_config_key *key, const tdm_config_node *node,
+                              tdm_floats *out)
+{
+    if (node->kind == TDM_NODE_MAPPING)
+        return fail_expected(key, node, "");
+    tdm_config_key item = *key;
+    item.type = TDM_CONFIG_FLOAT;
+    TDM_TRY(tdm_alloc((size_t)list_count(node), sizeof *out->items, &out->items));
+    out->count = list_count(node);
+    for (int64_t i = 0; i < out->count; i++)
+        TDM_TRY(read_float(&item, list_item(node, i), &out->items[i]));
+    return TDM_OK;
+}
+
 /* ---- sections -------------------------------------------------------------------------------- */
 
 static tdm_status bind_section(const binding_scope *scope, const tdm_config_schema *schema,
@@ -272,6 +286,8 @@ static tdm_status read_value(const binding_scope *outer, const tdm_config_key *k
         return read_strings(key, node, slot);
     case TDM_CONFIG_INTS:
         return read_ints(key, node, slot);
+    case TDM_CONFIG_FLOATS:
+        return read_floats(key, node, slot);
     case TDM_CONFIG_SECTION:
         return read_section(outer, key, node, slot);
     case TDM_CONFIG_SECTIONS:
@@ -293,7 +309,8 @@ static tdm_status read_fallback(const binding_scope *outer, const tdm_config_key
     tdm_status status = tdm_config_read(config, &source, &config->root);
     bool absent = status == TDM_OK && config->root->kind == TDM_NODE_NULL &&
                   (key->type == TDM_CONFIG_STRING || key->type == TDM_CONFIG_STRINGS ||
-                   key->type == TDM_CONFIG_INTS || key->type == TDM_CONFIG_SECTIONS);
+                   key->type == TDM_CONFIG_INTS || key->type == TDM_CONFIG_FLOATS ||
+                   key->type == TDM_CONFIG_SECTIONS);
     if (status == TDM_OK && !absent)
         status = read_value(outer, key, config->root, slot);
     tdm_config_free(config);
@@ -367,6 +384,8 @@ static void unbind_value(const tdm_config_key *key, void *slot)
         tdm_strings_free(slot);
     } else if (key->type == TDM_CONFIG_INTS) {
         tdm_free(((tdm_ints *)slot)->items);
+    } else if (key->type == TDM_CONFIG_FLOATS) {
+        tdm_free(((tdm_floats *)slot)->items);
     } else if (key->type == TDM_CONFIG_SECTION) {
         tdm_config_unbind(key->section, slot);
     } else if (key->type == TDM_CONFIG_SECTIONS) {

@@ -215,6 +215,16 @@ static tdm_status emit_ints(const tdm_ints *ints, tdm_text *text)
     return tdm_text_printf(text, "]");
 }
 
+static tdm_status emit_floats(const tdm_floats *floats, tdm_text *text)
+{
+    TDM_TRY(tdm_text_printf(text, "["));
+    for (int64_t i = 0; i < floats->count; i++) {
+        TDM_TRY(tdm_text_printf(text, i > 0 ? ", " : ""));
+        TDM_TRY(emit_number(floats->items[i], text));
+    }
+    return tdm_text_printf(text, "]");
+}
+
 static tdm_status emit_leaf(const tdm_config_key *key, const void *slot, tdm_text *text)
 {
     switch (key->type) {
@@ -227,13 +237,15 @@ static tdm_status emit_leaf(const tdm_config_key *key, const void *slot, tdm_tex
     case TDM_CONFIG_STRING:
         return emit_string(*(char *const *)slot, text);
     case TDM_CONFIG_CHOICE:
-        return emit_string(key->choices[*(const int *)slot], text);
+        return tdm_text_printf(text, "%s", key->choices[*(const int *)slot]);
     case TDM_CONFIG_SHARE:
         return emit_share(slot, text);
     case TDM_CONFIG_STRINGS:
         return emit_strings(slot, text);
     case TDM_CONFIG_INTS:
         return emit_ints(slot, text);
+    case TDM_CONFIG_FLOATS:
+        return emit_floats(slot, text);
     default:
         return tdm_fail(TDM_E_ARG, "the schema's key %s has no type", key->name);
     }

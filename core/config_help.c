@@ -52,7 +52,9 @@ tdm_status tdm_config_expected(const tdm_config_key *key, tdm_text *text)
     case TDM_CONFIG_STRINGS:
         return tdm_text_printf(text, "a text or a list of them");
     case TDM_CONFIG_INTS:
-        TDM_TRY(tdm_text_printf(text, "a list of whole numbers"));
+    case TDM_CONFIG_FLOATS:
+        TDM_TRY(tdm_text_printf(text, "a list of %snumbers",
+                                key->type == TDM_CONFIG_INTS ? "whole " : ""));
         if (key->min != 0 || key->max != 0)
             TDM_TRY(tdm_text_printf(text, ", each"));
         return append_range(key, text);

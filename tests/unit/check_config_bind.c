@@ -111,6 +111,41 @@ START_TEST(a_list_is_read_alone)
 }
 END_TEST
 
+/* Lists of numbers: read, described, written, refused. */
+START_TEST(numbers_are_lists_too)
+{
+    tdm_floats values;
+    const tdm_config_key key = {"split", TDM_CONFIG_FLOATS, 0, "[0.8, 0.1, 1e-1]", 0,
+                                1,       .help = "shares"};
+    const tdm_config_schema schema = {sizeof values, &key, 1};
+    tdm_config *config;
+    tdm_text text = {0};
+    ck_assert_ok(tdm_config_bind(NULL, &schema, &values));
+    ck_assert_ok(tdm_config_emit(&schema, &values, 0, &text));
+    ck_assert_ok(tdm_config_describe(&schema, "", &text));
+    ck_assert_str_eq(text.bytes, "split: [0.8, 0.1, 0.1]\n"
+                                 "split  [0.8, 0.1, 1e-1]  shares (a list of numbers, each from 0 "
+                                 "to 1)\n");
+    tdm_config_unbind(&schema, &values);
+    ck_assert_ok(tdm_test_parse("split: 0.25", &config));
+    ck_assert_ok(tdm_config_bind(tdm_config_root(config), &schema, &values));
+    ck_assert_int_eq(values.count, 1);
+    ck_assert_double_eq(values.items[0], 0.25);
+    tdm_config_unbind(&schema, &values);
+    tdm_config_free(config);
+    ck_assert_ok(tdm_test_parse("split:\n- 1\n- 1.5\n", &config));
+    tdm_test_message(tdm_config_bind(tdm_config_root(config), &schema, &values),
+                     "r.yaml:3: split[1]: expected a number from 0 to 1, not 1.5");
+    tdm_config_free(config);
+    ck_assert_ok(tdm_test_parse("split: {}", &config));
+    tdm_test_message(tdm_config_bind(tdm_config_root(config), &schema, &values),
+                     "r.yaml:1: split: expected a list of numbers, each from 0 to 1, not a "
+                     "mapping");
+    tdm_config_free(config);
+    tdm_text_free(&text);
+}
+END_TEST
+
 #define ALL_KEYS "shuffle, epochs, clip_norm, name, device, bad, train, units, rule, fields, model"
 
 START_TEST(unknown_keys_are_refused)
@@ -316,8 +351,8 @@ START_TEST(nearest_suggests_likely_words_only)
 }
 END_TEST
 
-TDM_CHECK_MAIN(every_type_is_read, absent_values_get_their_defaults, one_value_stands_for_a_list,
-               a_list_is_read_alone, unknown_keys_are_refused, wrong_types_are_refused,
-               numbers_out_of_range_are_refused, unknown_choices_are_refused,
-               missing_keys_are_refused, a_bad_default_names_its_key,
+TDM_CHECK_MAIN(numbers_are_lists_too, every_type_is_read, absent_values_get_their_defaults,
+               one_value_stands_for_a_list, a_list_is_read_alone, unknown_keys_are_refused,
+               wrong_types_are_refused, numbers_out_of_range_are_refused,
+               unknown_choices_are_refused, missing_keys_are_refused, a_bad_default_names_its_key,
                nearest_suggests_likely_words_only)
