@@ -16,6 +16,8 @@ typedef enum tdm_purpose {
     TDM_PURPOSE_ROW_ORDER = 3,
     TDM_PURPOSE_DROPOUT = 4,
     TDM_PURPOSE_SYNTH = 5,
+    TDM_PURPOSE_MASK = 6,
+    TDM_PURPOSE_SEQUENCES = 7,
 } tdm_purpose;
 
 typedef struct tdm_philox_key {
@@ -66,6 +68,29 @@ static inline uint32_t tdm_random(tdm_philox_key key, uint64_t sample, uint32_t 
                                   uint32_t element)
 {
     return tdm_random4(key, sample, epoch, element >> 2).words[element & 3];
+}
+
+/* The elements of (key, sample, epoch) one after another. */
+typedef struct tdm_random_stream {
+    tdm_philox_key key;
+    uint64_t sample;
+    uint32_t epoch;
+    uint32_t element; /* the next one, 0 at the beginning */
+    tdm_philox_words words;
+} tdm_random_stream;
+
+static inline uint32_t tdm_random_next(tdm_random_stream *stream)
+{
+    uint32_t element = stream->element++;
+    if ((element & 3) == 0)
+        stream->words = tdm_random4(stream->key, stream->sample, stream->epoch, element >> 2);
+    return stream->words.words[element & 3];
+}
+
+/* 0 .. count - 1 of a word. */
+static inline uint32_t tdm_random_below(uint32_t word, uint32_t count)
+{
+    return (uint32_t)(((uint64_t)word * count) >> 32);
 }
 
 /* [0, 1): 24 bits, each value exact in float. */

@@ -1,0 +1,234 @@
+#include "text/sequences.h"
+
+#include "core/memory.h"
+#include "data/order.h"
+#include "text/sequence_builder.h"
+
+#include <string.h>
+
+/* The words of a row in window->details: tokens, segments << 1 | pair label, then the segments. */
+#define HEAD_WORDS    2
+#define SEGMENT_WORDS 3
+
+tdm_status tdm_sequence_scratch_create(tdm_sequence_scratch **out)
+{
+    return tdm_alloc(1, sizeof **out, out);
+}
+
+void tdm_sequence_scratch_destroy(tdm_sequence_scratch *scratch)
+{
+    if (scratch == NULL)
+        return;
+    tdm_free(scratch->documents);
+    tdm_free(scratch->order);
+    tdm_free(scratch->sentences);
+    tdm_free(scratch);
+}
+
+tdm_sequence tdm_sequence_get(const tdm_window *window, int64_t row)
+{
+    const uint32_t *words = window->details + window->order[row];
+    return (tdm_sequence){.tokens = words[0],
+                          .segment_count = words[1] >> 1,
+                          .pair_label = words[1] & 1,
+                          .segments = (const tdm_segment *)(words + HEAD_WORDS)};
+}
+
+/* ---- documents and sentences ----------------------------------------------------------------- */
+
+const uint8_t *tdm_marks_of(const tdm_sequence_builder *builder, uint32_t block)
+{
+    return builder->window->blocks[block]->columns[builder->marks];
+}
+
+static tdm_status add_sentence_begin(tdm_sequence_builder *builder, uint32_t token)
+{
+    tdm_sequence_scratch *scratch = builder->scratch;
+    TDM_TRY(tdm_grow(&scratch->sentences, &scratch->sentence_capacity, scratch->sentence_count + 1,
+                     sizeof *scratch->sentences));
+    scratch->sentences[scratch->sentence_count++] = token;
+    scratch->documents[scratch->document_count - 1].sentence_count++;
+    return TDM_OK;
+}
+
+static tdm_status begin_document(tdm_sequence_builder *builder, uint32_t block, uint32_t token)
+{
+    tdm_sequence_scratch *scratch = builder->scratch;
+    TDM_TRY(tdm_grow(&scratch->documents, &scratch->document_capacity, scratch->document_count + 1,
+                     sizeof *scratch->documents));
+    scratch->documents[scratch->document_count++] =
+        (tdm_document){.block = block, .first = token, .sentence = scratch->sentence_count};
+    return TDM_OK;
+}
+
+uint32_t tdm_find_mark(const uint8_t *marks, uint32_t at, uint32_t end, uint8_t wanted)
+{
+    uint64_t pattern = 0x0101010101010101u * wanted;
+    for (; end - at >= 8; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, marks + at, sizeof eight);
+        if ((eight & pattern) != 0)
+            break;
+    }
+    while (at < end && (marks[at] & wanted) == 0)
+        at++;
+    return at;
+}
+
+/* Where a sentence [first, end) that is too long for a pair is broken: two parts make a pair. */
+static uint32_t end_of_part(const tdm_sequence_builder *builder, const uint8_t *marks,
+                            uint32_t first, uint32_t end)
+{
+    uint32_t most = (uint32_t)builder->options->max_length - 3;
+    if (builder->options->mode != TDM_SEGMENT_PAIRS || end - first <= most)
+        return end;
+    return tdm_find_mark(marks, first + (most + 1) / 2, first + most, TDM_MARK_WORD);
+}
+
+static tdm_status scan_block(tdm_sequence_builder *builder, uint32_t index)
+{
+    const tdm_extract *block = builder->window->blocks[index];
+    const uint8_t *marks = tdm_marks_of(builder, index);
+    bool by_document = builder->options->mode == TDM_ONE_PER_RECORD;
+    uint8_t wanted = by_document ? TDM_MARK_DOCUMENT : TDM_MARK_DOCUMENT | TDM_MARK_SENTENCE;
+    uint32_t rows = (uint32_t)block->rows;
+    for (uint32_t at = 0; at < rows;) {
+        if (at == 0 || (marks[at] & TDM_MARK_DOCUMENT) != 0)
+            TDM_TRY(begin_document(builder, index, at));
+        uint32_t end = tdm_find_mark(marks, at + 1, rows, wanted);
+        while (at < end) {
+            TDM_TRY(add_sentence_begin(builder, at));
+            at = end_of_part(builder, marks, at, end);
+        }
+        builder->scratch->documents[builder->scratch->document_count - 1].end = end;
+    }
+    return TDM_OK;
+}
+
+uint32_t tdm_epoch_of(const tdm_sequence_builder *builder)
+{
+    return (uint32_t)builder->window->epoch;
+}
+
+static void shuffle(const tdm_sequence_builder *builder, uint32_t *items, int64_t count, int layer)
+{
+    tdm_philox_key key = tdm_philox_make_key(builder->seed, TDM_PURPOSE_ROW_ORDER, (uint32_t)layer);
+    tdm_shuffle(items, count, key, (uint64_t)builder->window->blocks[0]->block,
+                tdm_epoch_of(builder));
+}
+
+static tdm_status find_documents(tdm_sequence_builder *builder, bool shuffled)
+{
+    tdm_sequence_scratch *scratch = builder->scratch;
+    scratch->document_count = scratch->sentence_count = 0;
+    for (int b = 0; b < builder->window->block_count; b++)
+        TDM_TRY(scan_block(builder, (uint32_t)b));
+    TDM_TRY(tdm_grow(&scratch->order, &scratch->order_capacity, scratch->document_count,
+                     sizeof *scratch->order));
+    for (size_t d = 0; d < scratch->document_count; d++)
+        scratch->order[d] = (uint32_t)d;
+    if (shuffled)
+        shuffle(builder, scratch->order, (int64_t)scratch->document_count, TDM_LAYER_DOCUMENTS);
+    return TDM_OK;
+}
+
+uint32_t tdm_whole_words(const uint8_t *marks, int64_t room)
+{
+    while (room > 0 && (marks[room] & TDM_MARK_WORD) == 0)
+        room--;
+    return room > 0 ? (uint32_t)room : 0;
+}
+
+uint32_t tdm_sentence_begin(const tdm_sequence_builder *builder, const tdm_document *document,
+                            uint32_t s)
+{
+    return s == document->sentence_count ? document->end
+                                         : builder->scratch->sentences[document->sentence + s];
+}
+
+int64_t tdm_draw_length(const tdm_sequence_builder *builder, tdm_random_stream *stream,
+                        int64_t most)
+{
+    double probability = builder->options->short_probability;
+    if (probability <= 0 || (double)tdm_random_next(stream) >= probability * 0x1p32)
+        return most;
+    return 2 + (int64_t)tdm_random_below(tdm_random_next(stream), (uint32_t)(most - 1));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static tdm_status reserve_words(tdm_sequence_builder *builder, size_t words)
+{
+    tdm_window *window = builder->window;
+    return tdm_grow(&window->details, &window->details_capacity, builder->used + words,
+                    sizeof *window->details);
+}
+
+tdm_status tdm_row_begin(tdm_sequence_builder *builder)
+{
+    tdm_window *window = builder->window;
+    TDM_TRY(reserve_words(builder, HEAD_WORDS));
+    TDM_TRY(tdm_grow(&window->order, &window->order_capacity, (size_t)window->rows + 1,
+                     sizeof *window->order));
+    builder->head = builder->used;
+    window->order[window->rows] = (uint32_t)builder->head;
+    builder->used += HEAD_WORDS;
+    builder->segments = 0;
+    return TDM_OK;
+}
+
+tdm_status tdm_row_add(tdm_sequence_builder *builder, const tdm_segment *segment)
+{
+    TDM_TRY(reserve_words(builder, SEGMENT_WORDS));
+    memcpy(builder->window->details + builder->used, segment, sizeof *segment);
+    builder->used += SEGMENT_WORDS;
+    builder->segments++;
+    return TDM_OK;
+}
+
+void tdm_row_extend(tdm_sequence_builder *builder, uint32_t count)
+{
+    builder->window->details[builder->used - 1] += count;
+}
+
+void tdm_row_end(tdm_sequence_builder *builder, int64_t tokens, uint32_t pair_label)
+{
+    uint32_t *head = builder->window->details + builder->head;
+    head[0] = (uint32_t)tokens;
+    head[1] = builder->segments << 1 | pair_label;
+    builder->window->rows++;
+    builder->segments = 0;
+}
+
+/* ---- the window ------------------------------------------------------------------------------ */
+
+static tdm_status sum_tokens(tdm_sequence_builder *builder)
+{
+    tdm_window *window = builder->window;
+    TDM_TRY(tdm_grow(&window->token_ends, &window->token_ends_capacity, (size_t)window->rows,
+                     sizeof *window->token_ends));
+    int64_t tokens = 0;
+    for (int64_t r = 0; r < window->rows; r++) {
+        tokens += window->details[window->order[r]];
+        window->token_ends[r] = tokens;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, uint64_t seed,
+                               bool shuffled, tdm_window *window, tdm_sequence_scratch *scratch,
+                               int64_t *cut)
+{
+    tdm_sequence_builder builder = {
+        .options = options, .marks = marks, .seed = seed, .window = window, .scratch = scratch};
+    window->rows = 0;
+    TDM_TRY(find_documents(&builder, shuffled));
+    TDM_TRY(options->mode == TDM_SEGMENT_PAIRS ? tdm_pair_documents(&builder)
+                                               : tdm_pack_documents(&builder));
+    TDM_FAIL_IF(builder.used > UINT32_MAX, TDM_E_DATA,
+                "a window has too many sequences: set data.window_blocks lower");
+    if (shuffled)
+        shuffle(&builder, window->order, window->rows, TDM_LAYER_ROWS);
+    *cut = builder.cut;
+    return sum_tokens(&builder);
+}
