@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+void tdm_featurizer_destroy(tdm_featurizer *featurizer)
+{
+    if (featurizer != NULL)
+        featurizer->type->destroy(featurizer);
+}
+
 size_t tdm_column_row_bytes(const tdm_column *column)
 {
     return (size_t)column->width * tdm_dtype_size(column->dtype);

@@ -85,6 +85,7 @@ typedef struct tdm_window {
     int block_count;
     tdm_extract **blocks;
     /* set by open_window */
+    uint64_t seed; /* where assemble draws random numbers */
     int64_t rows;
     uint32_t *order;     /* [rows]: what row r of the window is */
     uint32_t *details;   /* what order refers to, where the featurizer has use for it */
@@ -134,6 +135,9 @@ struct tdm_featurizer {
     int finish_parts;   /* 0: nothing to finish */
     uint64_t spec_hash; /* of all that extract depends on: part of the key of a cache */
 };
+
+/* NULL is allowed. */
+void tdm_featurizer_destroy(tdm_featurizer *featurizer);
 
 /* Bytes that a row takes in an extract, and where rows are records in the order of its window. */
 int64_t tdm_extract_row_bytes(const tdm_columns_layout *layout);

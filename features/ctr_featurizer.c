@@ -284,9 +284,3 @@ fail:
     destroy(&featurizer->base);
     return status;
 }
-
-void tdm_featurizer_destroy(tdm_featurizer *featurizer)
-{
-    if (featurizer != NULL)
-        featurizer->type->destroy(featurizer);
-}

@@ -31,7 +31,4 @@ TDM_MUST_CHECK tdm_status tdm_ctr_featurizer_create(const tdm_feature_spec *spec
                                                     int64_t batch_size, tdm_ctr_use use,
                                                     tdm_featurizer **out);
 
-/* NULL is allowed. */
-void tdm_featurizer_destroy(tdm_featurizer *featurizer);
-
 #endif

@@ -39,8 +39,8 @@ void tdm_rig_tokenizer_free(tdm_tokenizer *tokenizer)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-static const tdm_columns_layout layout = {.count = 2,
-                                          .columns = {{"ids", TDM_U16, 1}, {"marks", TDM_U8, 1}}};
+static const tdm_columns_layout layout = {
+    .rows_are_pieces = true, .count = 2, .columns = {{"ids", TDM_U16, 1}, {"marks", TDM_U8, 1}}};
 
 static void open_blocks(int blocks, int64_t first, tdm_window *window)
 {

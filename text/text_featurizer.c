@@ -1,0 +1,495 @@
+#include "text/text_featurizer.h"
+
+#include "core/memory.h"
+#include "text/word_ids.h"
+
+#define XXH_INLINE_ALL
+#include <stdatomic.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Tokens of documents are moved to the block's columns when there are so many. */
+#define MOVED_TOKENS 4096
+
+/* While a batch is made, a token that was selected has its label in its place among the positions. */
+#define SELECTED ((uint32_t)1 << 31)
+
+enum {
+    COLUMN_IDS = 0,
+    COLUMN_MARKS = 1,
+};
+
+/* Behind the common ones. */
+typedef struct text_tensors {
+    int ids, types, positions;
+    int cu_seqlens, lengths; /* one of them is -1 */
+    int mask_positions, mask_labels;
+    int pair_labels; /* -1 without pairs */
+    int token_count, mask_count, max_seqlen;
+} text_tensors;
+
+typedef struct thread_scratch {
+    tdm_word_ids *words; /* made when the thread first sees a text */
+    tdm_token_list list;
+    tdm_sequence_scratch *sequences;
+    tdm_mask_scratch *masks;
+    uint8_t *marks;              /* [max_length] */
+    tdm_prediction *predictions; /* [max_length] */
+} thread_scratch;
+
+typedef struct text_featurizer {
+    tdm_featurizer base;
+    const tdm_tokenizer *tokenizer;
+    tdm_sequence_options sequences;
+    tdm_masker *masker;
+    bool padded;
+    bool wants_marks; /* to mask by */
+    bool wide_ids;
+    uint32_t cls, sep, pad;
+    text_tensors tensors;
+    thread_scratch *scratch; /* [threads] */
+    int threads;
+    _Atomic int64_t sequence_count, token_count, cut_count;
+} text_featurizer;
+
+static thread_scratch *scratch_of(const text_featurizer *featurizer)
+{
+    return &featurizer->scratch[tdm_pool_thread_index()];
+}
+
+/* ---- extract --------------------------------------------------------------------------------- */
+
+/* Appends the tokens of a document, whose lines are its sentences. */
+static tdm_status tokenize(thread_scratch *scratch, const char *text, size_t bytes)
+{
+    tdm_token_list *list = &scratch->list;
+    int64_t first = list->count;
+    for (const char *end = text + bytes; text < end;) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline == NULL ? end : newline;
+        int64_t begin = list->count;
+        TDM_TRY(tdm_word_ids_append(scratch->words, text, (size_t)(line_end - text), list));
+        if (list->count > begin)
+            list->starts[begin] |= TDM_MARK_SENTENCE;
+        text = newline == NULL ? end : newline + 1;
+    }
+    if (list->count > first)
+        list->starts[first] |= TDM_MARK_DOCUMENT;
+    return TDM_OK;
+}
+
+static tdm_status move_tokens(const text_featurizer *featurizer, tdm_token_list *list,
+                              tdm_extract *out, int64_t *rows)
+{
+    int64_t at = out->rows + *rows;
+    size_t count = (size_t)list->count;
+    TDM_TRY(tdm_extract_reserve(&featurizer->base.columns, out, (size_t)at + count));
+    if (featurizer->wide_ids) {
+        memcpy((uint32_t *)out->columns[COLUMN_IDS] + at, list->ids, count * sizeof *list->ids);
+    } else {
+        uint16_t *ids = (uint16_t *)out->columns[COLUMN_IDS] + at;
+        for (size_t i = 0; i < count; i++)
+            ids[i] = (uint16_t)list->ids[i];
+    }
+    memcpy((uint8_t *)out->columns[COLUMN_MARKS] + at, list->starts, count);
+    *rows += list->count;
+    list->count = 0;
+    return TDM_OK;
+}
+
+static tdm_status extract(const tdm_featurizer *base, const tdm_records *records, tdm_extract *out,
+                          uint32_t *row_records, int64_t *rows,
+                          void (*reject)(void *context, int64_t record, int32_t column,
+                                         const char *reason),
+                          void *context)
+{
+    (void)row_records;
+    (void)reject;
+    (void)context;
+    const text_featurizer *featurizer = (const text_featurizer *)base;
+    thread_scratch *scratch = scratch_of(featurizer);
+    if (scratch->words == NULL)
+        TDM_TRY(tdm_word_ids_create(featurizer->tokenizer, &scratch->words));
+    scratch->list.count = 0;
+    *rows = 0;
+    for (int64_t i = 0; i < records->count; i++) {
+        tdm_span cell = records->cells[i * records->columns];
+        TDM_TRY(tokenize(scratch, records->text + cell.begin, cell.end - cell.begin));
+        bool last = i + 1 == records->count;
+        if ((last || scratch->list.count >= MOVED_TOKENS) && scratch->list.count > 0)
+            TDM_TRY(move_tokens(featurizer, &scratch->list, out, rows));
+    }
+    return TDM_OK;
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+static tdm_status open_window(const tdm_featurizer *base, uint64_t seed, bool shuffle,
+                              tdm_window *window)
+{
+    text_featurizer *featurizer = (text_featurizer *)(uintptr_t)base;
+    int64_t cut, tokens = 0;
+    window->seed = seed;
+    TDM_TRY(tdm_sequences_build(&featurizer->sequences, COLUMN_MARKS, seed, shuffle, window,
+                                scratch_of(featurizer)->sequences, &cut));
+    for (int b = 0; b < window->block_count; b++)
+        tokens += window->blocks[b]->rows;
+    atomic_fetch_add(&featurizer->sequence_count, window->rows);
+    atomic_fetch_add(&featurizer->token_count, tokens);
+    atomic_fetch_add(&featurizer->cut_count, cut);
+    return TDM_OK;
+}
+
+tdm_text_counts tdm_text_featurizer_counts(const tdm_featurizer *base)
+{
+    text_featurizer *featurizer = (text_featurizer *)(uintptr_t)base;
+    return (tdm_text_counts){.sequences = atomic_load(&featurizer->sequence_count),
+                             .tokens = atomic_load(&featurizer->token_count),
+                             .cut_tokens = atomic_load(&featurizer->cut_count)};
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Where a row's tokens go. */
+typedef struct token_place {
+    uint32_t *ids, *types, *positions;
+} token_place;
+
+static token_place place_at(const text_featurizer *featurizer, const tdm_batch *batch,
+                            int64_t token)
+{
+    const text_tensors *tensors = &featurizer->tensors;
+    return (token_place){(uint32_t *)tdm_batch_data(batch, tensors->ids) + token,
+                         (uint32_t *)tdm_batch_data(batch, tensors->types) + token,
+                         (uint32_t *)tdm_batch_data(batch, tensors->positions) + token};
+}
+
+static void copy_ids(const text_featurizer *featurizer, const tdm_extract *block,
+                     const tdm_segment *segment, uint32_t *ids)
+{
+    if (featurizer->wide_ids) {
+        memcpy(ids, (const uint32_t *)block->columns[COLUMN_IDS] + segment->first,
+               segment->count * sizeof *ids);
+        return;
+    }
+    const uint16_t *from = (const uint16_t *)block->columns[COLUMN_IDS] + segment->first;
+    for (uint32_t i = 0; i < segment->count; i++)
+        ids[i] = from[i];
+}
+
+static void write_tokens(const text_featurizer *featurizer, const tdm_window *window,
+                         const tdm_sequence *sequence, const token_place *place, uint8_t *marks)
+{
+    bool is_pair = featurizer->sequences.mode == TDM_SEGMENT_PAIRS;
+    uint32_t at = 0;
+    place->ids[at] = featurizer->cls;
+    place->types[at] = 0;
+    marks[at++] = 0;
+    for (uint32_t s = 0; s < sequence->segment_count; s++) {
+        const tdm_segment *segment = &sequence->segments[s];
+        const tdm_extract *block = window->blocks[segment->block];
+        copy_ids(featurizer, block, segment, place->ids + at);
+        if (featurizer->wants_marks)
+            memcpy(marks + at, (const uint8_t *)block->columns[COLUMN_MARKS] + segment->first,
+                   segment->count);
+        uint32_t type = is_pair && s == 1;
+        for (uint32_t i = 0; i <= segment->count; i++)
+            place->types[at + i] = type;
+        at += segment->count;
+        place->ids[at] = featurizer->sep;
+        marks[at++] = 0;
+    }
+    for (uint32_t i = 0; i < at; i++)
+        place->positions[i] = i;
+}
+
+static void pad_row(const text_featurizer *featurizer, const token_place *place, uint32_t from)
+{
+    uint32_t length = (uint32_t)featurizer->sequences.max_length;
+    for (uint32_t i = from; i < length; i++) {
+        place->ids[i] = featurizer->pad;
+        place->types[i] = 0;
+        place->positions[i] = i;
+    }
+}
+
+static void mask_tokens(const text_featurizer *featurizer, const tdm_window *window,
+                        uint64_t sample, const tdm_sequence *sequence, const token_place *place,
+                        thread_scratch *scratch)
+{
+    int64_t count = tdm_mask_sequence(featurizer->masker, window->seed, sample,
+                                      (uint32_t)window->epoch, place->ids, scratch->marks,
+                                      sequence->tokens, scratch->masks, scratch->predictions);
+    for (int64_t i = 0; i < count; i++) {
+        const tdm_prediction *prediction = &scratch->predictions[i];
+        place->positions[prediction->position] = SELECTED | prediction->label;
+    }
+}
+
+static void assemble(const tdm_featurizer *base, const tdm_window *window, int64_t first,
+                     int64_t count, tdm_batch *batch, int64_t at, int64_t token)
+{
+    const text_featurizer *featurizer = (const text_featurizer *)base;
+    const text_tensors *tensors = &featurizer->tensors;
+    thread_scratch *scratch = scratch_of(featurizer);
+    float *weights = tdm_batch_data(batch, TDM_BATCH_WEIGHT);
+    uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
+    uint64_t window_sample = (uint64_t)window->blocks[0]->block << 32;
+    for (int64_t i = 0; i < count; i++) {
+        tdm_sequence sequence = tdm_sequence_get(window, first + i);
+        int64_t row = at + i;
+        if (featurizer->padded)
+            token = row * featurizer->sequences.max_length;
+        token_place place = place_at(featurizer, batch, token);
+        weights[row] = 1;
+        samples[row] = window_sample | (uint64_t)(first + i);
+        write_tokens(featurizer, window, &sequence, &place, scratch->marks);
+        mask_tokens(featurizer, window, samples[row], &sequence, &place, scratch);
+        if (featurizer->padded)
+            pad_row(featurizer, &place, sequence.tokens);
+        int32_t *lengths =
+            tdm_batch_data(batch, featurizer->padded ? tensors->lengths : tensors->cu_seqlens);
+        lengths[row] = featurizer->padded ? (int32_t)sequence.tokens : (int32_t)token;
+        if (tensors->pair_labels >= 0)
+            ((uint32_t *)tdm_batch_data(batch, tensors->pair_labels))[row] = sequence.pair_label;
+        token += sequence.tokens;
+    }
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* The predictions of a batch, being collected in the order of the tokens. */
+typedef struct collecting {
+    uint32_t *positions;
+    int32_t *mask_positions;
+    uint32_t *mask_labels;
+    int64_t count, most; /* there is room for one more, which does not count */
+} collecting;
+
+/* Those of tokens [begin, end), whose positions count from 0 again. */
+static void collect(collecting *all, int64_t begin, int64_t end)
+{
+    uint32_t *positions = all->positions;
+    int64_t count = all->count, most = all->most;
+    for (int64_t t = begin; t < end; t++) {
+        int64_t to = count < most ? count : most;
+        all->mask_positions[to] = (int32_t)t;
+        all->mask_labels[to] = positions[t] & ~SELECTED;
+        count += positions[t] >> 31;
+        positions[t] = (uint32_t)(t - begin);
+    }
+    all->count = count;
+}
+
+/* cu_seqlens of the rows that are not there: they are empty. Returns the longest of the others. */
+static int64_t close_lengths(const text_featurizer *featurizer, const tdm_batch *batch)
+{
+    int64_t longest = 0;
+    if (featurizer->padded) {
+        const int32_t *lengths = tdm_batch_data(batch, featurizer->tensors.lengths);
+        for (int64_t r = 0; r < batch->rows; r++)
+            longest = lengths[r] > longest ? lengths[r] : longest;
+        return longest;
+    }
+    int32_t *begins = tdm_batch_data(batch, featurizer->tensors.cu_seqlens);
+    for (int64_t r = batch->rows; r <= batch->layout->batch_size; r++)
+        begins[r] = (int32_t)batch->tokens;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        int64_t length = begins[r + 1] - begins[r];
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+static void finish(const tdm_featurizer *base, tdm_batch *batch, int part)
+{
+    (void)part;
+    const text_featurizer *featurizer = (const text_featurizer *)base;
+    const text_tensors *tensors = &featurizer->tensors;
+    collecting all = {.positions = tdm_batch_data(batch, tensors->positions),
+                      .mask_positions = tdm_batch_data(batch, tensors->mask_positions),
+                      .mask_labels = tdm_batch_data(batch, tensors->mask_labels),
+                      .most = batch->layout->tensors[tensors->mask_positions].shape.sizes[0] - 1};
+    int64_t longest = close_lengths(featurizer, batch);
+    const int32_t *lengths =
+        tdm_batch_data(batch, featurizer->padded ? tensors->lengths : tensors->cu_seqlens);
+    int64_t tokens = 0;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        int64_t begin = featurizer->padded ? r * featurizer->sequences.max_length : lengths[r];
+        int64_t length = featurizer->padded ? lengths[r] : lengths[r + 1] - lengths[r];
+        collect(&all, begin, begin + length);
+        tokens += length;
+    }
+    *(int64_t *)tdm_batch_data(batch, tensors->token_count) = tokens;
+    *(int64_t *)tdm_batch_data(batch, tensors->mask_count) =
+        all.count < all.most ? all.count : all.most;
+    *(int64_t *)tdm_batch_data(batch, tensors->max_seqlen) = longest;
+}
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+static void destroy(tdm_featurizer *base)
+{
+    text_featurizer *featurizer = (text_featurizer *)base;
+    for (int i = 0; featurizer->scratch != NULL && i < featurizer->threads; i++) {
+        thread_scratch *scratch = &featurizer->scratch[i];
+        tdm_word_ids_destroy(scratch->words);
+        tdm_token_list_deinit(&scratch->list);
+        tdm_sequence_scratch_destroy(scratch->sequences);
+        tdm_mask_scratch_destroy(scratch->masks);
+        tdm_free(scratch->marks);
+        tdm_free(scratch->predictions);
+    }
+    tdm_free(featurizer->scratch);
+    tdm_masker_destroy(featurizer->masker);
+    tdm_free(featurizer);
+}
+
+static const tdm_featurizer_type text_type = {
+    .name = "text",
+    .extract = extract,
+    .open_window = open_window,
+    .assemble = assemble,
+    .finish = finish,
+    .destroy = destroy,
+};
+
+static tdm_status make_scratch(text_featurizer *featurizer)
+{
+    size_t length = (size_t)featurizer->sequences.max_length;
+    TDM_TRY(
+        tdm_alloc((size_t)featurizer->threads, sizeof *featurizer->scratch, &featurizer->scratch));
+    for (int i = 0; i < featurizer->threads; i++) {
+        thread_scratch *scratch = &featurizer->scratch[i];
+        TDM_TRY(tdm_sequence_scratch_create(&scratch->sequences));
+        TDM_TRY(tdm_mask_scratch_create(featurizer->sequences.max_length, &scratch->masks));
+        TDM_TRY(tdm_alloc(length, sizeof *scratch->marks, &scratch->marks));
+        TDM_TRY(tdm_alloc(length, sizeof *scratch->predictions, &scratch->predictions));
+    }
+    return TDM_OK;
+}
+
+static void hash_number(XXH3_state_t *state, int64_t number)
+{
+    XXH3_64bits_update(state, &number, sizeof number);
+}
+
+/* All that tokens depend on. */
+static uint64_t hash_tokenizer(const tdm_tokenizer *tokenizer)
+{
+    const tdm_tokenizer_settings *settings = &tokenizer->settings;
+    const tdm_vocabulary *vocabulary = &tokenizer->vocabulary;
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, text_type.name, strlen(text_type.name) + 1);
+    hash_number(&state, settings->unicode);
+    hash_number(&state, settings->form);
+    hash_number(&state, settings->clean_text);
+    hash_number(&state, settings->handle_chinese_chars);
+    hash_number(&state, settings->lowercase);
+    hash_number(&state, settings->strip_accents);
+    hash_number(&state, settings->max_word_chars);
+    hash_number(&state, tokenizer->specials[TDM_SPECIAL_UNK]);
+    for (int64_t id = 0; id < vocabulary->size; id++) {
+        hash_number(&state, vocabulary->bytes[id]);
+        XXH3_64bits_update(&state, vocabulary->text + vocabulary->begins[id],
+                           vocabulary->bytes[id]);
+    }
+    for (int64_t i = 0; i < tokenizer->added_count; i++) {
+        if (tokenizer->added[i].beside)
+            hash_number(&state, tokenizer->added[i].id);
+    }
+    return XXH3_64bits_digest(&state);
+}
+
+static int add_tensor(tdm_batch_layout *batch, const char *name, tdm_dtype dtype, int64_t count)
+{
+    return tdm_batch_layout_add(batch, name, dtype, (tdm_shape){1, {count}});
+}
+
+static int add_tokens(const text_featurizer *featurizer, tdm_batch_layout *batch, const char *name)
+{
+    if (!featurizer->padded)
+        return add_tensor(batch, name, TDM_U32, batch->max_tokens);
+    tdm_shape shape = {2, {batch->batch_size, featurizer->sequences.max_length}};
+    return tdm_batch_layout_add(batch, name, TDM_U32, shape);
+}
+
+static void add_tensors(text_featurizer *featurizer, int64_t rows, int64_t tokens)
+{
+    text_tensors *tensors = &featurizer->tensors;
+    tdm_batch_layout *batch = &featurizer->base.batch;
+    int64_t predictions = tdm_masker_most(featurizer->masker, rows, tokens) + 1;
+    tdm_batch_layout_init(batch, rows);
+    batch->max_tokens = featurizer->padded ? 0 : tokens;
+    tensors->ids = add_tokens(featurizer, batch, "ids");
+    tensors->types = add_tokens(featurizer, batch, "types");
+    tensors->positions = add_tokens(featurizer, batch, "positions");
+    tensors->cu_seqlens = tensors->lengths = tensors->pair_labels = -1;
+    if (featurizer->padded)
+        tensors->lengths = add_tensor(batch, "lengths", TDM_I32, rows);
+    else
+        tensors->cu_seqlens = add_tensor(batch, "cu_seqlens", TDM_I32, rows + 1);
+    tensors->mask_positions = add_tensor(batch, "mask_positions", TDM_I32, predictions);
+    tensors->mask_labels = add_tensor(batch, "mask_labels", TDM_U32, predictions);
+    if (featurizer->sequences.mode == TDM_SEGMENT_PAIRS)
+        tensors->pair_labels = add_tensor(batch, "pair_labels", TDM_U32, rows);
+    tensors->token_count = add_tensor(batch, "token_count", TDM_I64, 1);
+    tensors->mask_count = add_tensor(batch, "mask_count", TDM_I64, 1);
+    tensors->max_seqlen = add_tensor(batch, "max_seqlen", TDM_I64, 1);
+    featurizer->base.finish_parts = 1;
+}
+
+static tdm_status lay_out(text_featurizer *featurizer, int64_t batch_tokens, int lanes)
+{
+    tdm_columns_layout *columns = &featurizer->base.columns;
+    int64_t length = featurizer->sequences.max_length;
+    int64_t lane_tokens = batch_tokens / lanes;
+    TDM_FAIL_IF(lane_tokens < length, TDM_E_CONFIG,
+                "train.batch_tokens %lld is %lld for each of data.lanes %d, less than "
+                "text.max_length %lld: %lld would be enough",
+                (long long)batch_tokens, (long long)lane_tokens, lanes, (long long)length,
+                (long long)length * lanes);
+    featurizer->wide_ids = featurizer->tokenizer->vocabulary.size > UINT16_MAX + 1;
+    *columns = (tdm_columns_layout){
+        .count = 2,
+        .rows_are_pieces = true,
+        .columns = {[COLUMN_IDS] = {"ids", featurizer->wide_ids ? TDM_U32 : TDM_U16, 1},
+                    [COLUMN_MARKS] = {"marks", TDM_U8, 1}}};
+    if (featurizer->padded)
+        add_tensors(featurizer, lane_tokens / length * lanes,
+                    lane_tokens / length * lanes * length);
+    else
+        add_tensors(featurizer, lane_tokens / TDM_MIN_MEAN_LENGTH * lanes, lane_tokens * lanes);
+    return TDM_OK;
+}
+
+tdm_status tdm_text_featurizer_create(const tdm_text_options *options,
+                                      const tdm_tokenizer *tokenizer, tdm_pool *pool,
+                                      int64_t batch_tokens, int lanes, tdm_featurizer **out)
+{
+    *out = NULL;
+    text_featurizer *featurizer;
+    TDM_TRY(tdm_alloc(1, sizeof *featurizer, &featurizer));
+    featurizer->base.type = &text_type;
+    featurizer->tokenizer = tokenizer;
+    featurizer->sequences = tdm_text_sequence_options(options);
+    featurizer->padded = options->batch == TDM_TEXT_PADDED;
+    featurizer->wants_marks = options->masking.unit != TDM_MASK_TOKEN;
+    featurizer->cls = (uint32_t)tokenizer->specials[TDM_SPECIAL_CLS];
+    featurizer->sep = (uint32_t)tokenizer->specials[TDM_SPECIAL_SEP];
+    featurizer->pad = (uint32_t)tokenizer->specials[TDM_SPECIAL_PAD];
+    featurizer->threads = tdm_pool_threads(pool);
+    const tdm_masking_options masking = tdm_text_masking_options(options);
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_masker_create(&masking, tokenizer, options->max_length, &featurizer->masker),
+                 fail);
+    TDM_TRY_GOTO(make_scratch(featurizer), fail);
+    TDM_TRY_GOTO(lay_out(featurizer, batch_tokens, lanes), fail);
+    featurizer->base.spec_hash = hash_tokenizer(tokenizer);
+    *out = &featurizer->base;
+    return TDM_OK;
+fail:
+    destroy(&featurizer->base);
+    return status;
+}
