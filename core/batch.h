@@ -25,7 +25,7 @@ typedef struct tdm_batch_tensor {
 
 typedef struct tdm_batch_layout {
     int64_t batch_size; /* most rows */
-    int64_t max_tokens; /* most tokens of its rows together; 0: rows have none */
+    int64_t max_tokens; /* most tokens of its rows together; 0: as many as they have */
     int count;
     tdm_batch_tensor tensors[TDM_BATCH_MAX_TENSORS];
     size_t bytes; /* of a whole batch */

@@ -89,7 +89,7 @@ typedef struct tdm_window {
     int64_t rows;
     uint32_t *order;     /* [rows]: what row r of the window is */
     uint32_t *details;   /* what order refers to, where the featurizer has use for it */
-    int64_t *token_ends; /* [rows]: tokens of rows 0 to r, where batches have a token budget */
+    int64_t *token_ends; /* [rows]: tokens of rows 0 to r, where rows have tokens */
     size_t order_capacity, details_capacity, token_ends_capacity;
 } tdm_window;
 

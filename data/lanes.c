@@ -118,14 +118,18 @@ tdm_status tdm_lanes_load(tdm_pipeline *pipeline)
 /* What a lane's part of a batch still takes. */
 typedef struct lane_room {
     int64_t rows;
-    int64_t tokens; /* where rows have tokens */
+    int64_t tokens;
 } lane_room;
+
+#define NO_TOKEN_BUDGET (INT64_MAX / 2)
 
 static lane_room whole_room(const tdm_pipeline *pipeline)
 {
     const tdm_batch_layout *batch = &pipeline->featurizer->batch;
-    return (lane_room){.rows = batch->batch_size / pipeline->options.lanes,
-                       .tokens = batch->max_tokens / pipeline->options.lanes};
+    int64_t lanes = pipeline->options.lanes;
+    return (lane_room){.rows = batch->batch_size / lanes,
+                       .tokens =
+                           batch->max_tokens > 0 ? batch->max_tokens / lanes : NO_TOKEN_BUDGET};
 }
 
 /* How many of the ascending ends[0, count) are at most `limit`. */

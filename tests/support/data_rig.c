@@ -33,6 +33,7 @@ static void fill_defaults(tdm_data_rig_options *options)
         options->max_record_bytes == 0 ? 1 << 20 : options->max_record_bytes;
     options->epochs = options->epochs == 0 ? 1 : options->epochs;
     options->depth = options->depth == 0 ? 2 : options->depth;
+    options->batch_tokens = options->batch_tokens == 0 ? 1024 : options->batch_tokens;
 }
 
 static tdm_status open_input(const tdm_data_rig_options *options, tdm_input **out)
@@ -40,7 +41,7 @@ static tdm_status open_input(const tdm_data_rig_options *options, tdm_input **ou
     tdm_strings paths = {.items = (char **)(uintptr_t)options->files};
     while (options->files[paths.count] != NULL)
         paths.count++;
-    tdm_format_options format = {.type = options->format};
+    tdm_format_options format = {.type = options->format, .documents = options->documents};
     tdm_input_options input = {.paths = &paths,
                                .format = &format,
                                .block_bytes = options->block_bytes,
@@ -63,15 +64,38 @@ static tdm_status open_spec(tdm_data_rig *rig)
     return status;
 }
 
+static tdm_status open_text(tdm_data_rig *rig)
+{
+    const tdm_data_rig_options *options = &rig->options;
+    tdm_text_options text;
+    TDM_TRY(
+        tdm_config_parse(options->text, strlen(options->text), "r.yaml", NULL, 0, &rig->config));
+    const tdm_config_node *section = tdm_config_get(tdm_config_root(rig->config), "text");
+    TDM_TRY(tdm_config_bind(section, &tdm_text_schema, &text));
+    tdm_status status = tdm_text_options_check(&text, section);
+    if (status == TDM_OK)
+        status = tdm_text_open_tokenizer(&text, section, &rig->tokenizer);
+    if (status == TDM_OK)
+        status = tdm_text_featurizer_create(&text, rig->tokenizer, rig->pool, options->batch_tokens,
+                                            options->lanes, &rig->featurizer);
+    tdm_config_unbind(&tdm_text_schema, &text);
+    return status;
+}
+
+static tdm_status open_features(tdm_data_rig *rig)
+{
+    TDM_TRY(open_spec(rig));
+    return tdm_ctr_featurizer_create(rig->spec, tdm_input_format(rig->input), rig->pool,
+                                     rig->options.batch_size, rig->options.use, &rig->featurizer);
+}
+
 static tdm_status open_parts(tdm_data_rig *rig)
 {
     const tdm_data_rig_options *options = &rig->options;
     TDM_TRY(tdm_pool_create(options->threads, &rig->pool));
     TDM_TRY(tdm_cpu_create(rig->pool, &rig->backend));
     TDM_TRY(open_input(options, &rig->input));
-    TDM_TRY(open_spec(rig));
-    TDM_TRY(tdm_ctr_featurizer_create(rig->spec, tdm_input_format(rig->input), rig->pool,
-                                      options->batch_size, options->use, &rig->featurizer));
+    TDM_TRY(options->text != NULL ? open_text(rig) : open_features(rig));
     return tdm_extractor_create(rig->featurizer, rig->input, rig->pool, options->selection,
                                 options->hold_out, &rig->extractor);
 }
@@ -120,6 +144,7 @@ void tdm_data_rig_close(tdm_data_rig *rig)
     tdm_extractor_destroy(rig->extractor);
     tdm_featurizer_destroy(rig->featurizer);
     tdm_feature_spec_destroy(rig->spec);
+    tdm_tokenizer_close(rig->tokenizer);
     tdm_input_close(rig->input);
     tdm_backend_destroy(rig->backend);
     tdm_pool_destroy(rig->pool);
@@ -159,6 +184,32 @@ static void hash_fields(XXH3_state_t *state, const tdm_batch *batch)
     }
 }
 
+static int64_t count_in(const tdm_batch *batch, const char *name)
+{
+    int tensor = tdm_batch_layout_find(batch->layout, name);
+    return *(const int64_t *)tdm_batch_data(batch, tensor);
+}
+
+static void hash_text(XXH3_state_t *state, const tdm_batch *batch)
+{
+    int ids = tdm_batch_layout_find(batch->layout, "ids");
+    const tdm_shape *shape = &batch->layout->tensors[ids].shape;
+    bool padded = shape->rank == 2;
+    int64_t tokens = padded ? batch->rows * shape->sizes[1] : count_in(batch, "token_count");
+    int64_t predictions = count_in(batch, "mask_count");
+    hash_values(state, batch, "ids", 0, tokens);
+    hash_values(state, batch, "types", 0, tokens);
+    hash_values(state, batch, "positions", 0, tokens);
+    hash_values(state, batch, "cu_seqlens", 0, batch->layout->batch_size + 1);
+    hash_values(state, batch, "lengths", 0, batch->rows);
+    hash_values(state, batch, "mask_positions", 0, predictions);
+    hash_values(state, batch, "mask_labels", 0, predictions);
+    hash_values(state, batch, "pair_labels", 0, batch->rows);
+    hash_values(state, batch, "token_count", 0, 1);
+    hash_values(state, batch, "mask_count", 0, 1);
+    hash_values(state, batch, "max_seqlen", 0, 1);
+}
+
 static uint64_t hash_batch(const tdm_batch *batch)
 {
     XXH3_state_t state;
@@ -170,7 +221,10 @@ static uint64_t hash_batch(const tdm_batch *batch)
     hash_values(&state, batch, "sample", 0, batch->rows);
     hash_values(&state, batch, "label", 0, batch->rows);
     hash_values(&state, batch, "dense", 0, batch->rows * dense_count);
-    hash_fields(&state, batch);
+    if (tdm_batch_layout_find(batch->layout, "mask_count") >= 0)
+        hash_text(&state, batch);
+    else
+        hash_fields(&state, batch);
     return XXH3_64bits_digest(&state);
 }
 

@@ -1,16 +1,20 @@
-/* An input, a CTR featurizer and a pipeline on the CPU backend, for tests of data/ and features/.
+/* An input, a featurizer and a pipeline on the CPU backend, for tests of data/, features/ and text/.
  * Whatever fails, fails the test, unless the name says `try`. */
 #ifndef TDM_TESTS_DATA_RIG_H
 #define TDM_TESTS_DATA_RIG_H
 
 #include "data/pipeline.h"
 #include "features/ctr_featurizer.h"
+#include "text/text_featurizer.h"
 
 typedef struct tdm_data_rig_options {
     const char *files[8]; /* ended by NULL */
     const char *recipe;   /* `features`, in YAML; NULL: that of tdm_data_rig_text() */
     int format;           /* index in tdm_record_formats; 0 is criteo */
     tdm_ctr_use use;
+    const char *text;         /* `text`, in YAML, with the tokenizer: a text featurizer */
+    int documents;            /* of text: of tdm_documents */
+    int64_t batch_tokens;     /* with it; 0: 1024 */
     int threads;              /* 0: 1 */
     int64_t batch_size;       /* 0: 16 */
     int lanes, window_blocks; /* 0: 4, 2 */
@@ -34,6 +38,7 @@ typedef struct tdm_data_rig {
     tdm_backend *backend;
     tdm_input *input;
     tdm_feature_spec *spec;
+    tdm_tokenizer *tokenizer;
     tdm_featurizer *featurizer;
     tdm_extractor *extractor;
     tdm_pipeline *pipeline; /* made by tdm_data_rig_start() */

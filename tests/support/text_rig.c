@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 #include "tests/support/check_main.h"
+#include "tests/support/data_rig.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,4 +127,57 @@ uint16_t tdm_rig_token(const tdm_window *window, const tdm_sequence *sequence, u
     while (i >= segment->count)
         i -= segment++->count;
     return ((const uint16_t *)window->blocks[segment->block]->columns[0])[segment->first + i];
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static const char *const words[] = {"the",   "river", "house", "of", "light", "and",
+                                    "stone", "walks", "green", "a",  "night", "under"};
+#define WORDS (sizeof words / sizeof words[0])
+
+char *tdm_rig_vocabulary(const char *folder, int64_t more)
+{
+    tdm_text text = {0};
+    ck_assert_ok(tdm_text_printf(&text, "[PAD]\n[unused0]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n"));
+    for (char c = 'a'; c <= 'z'; c++)
+        ck_assert_ok(tdm_text_printf(&text, "%c\n##%c\n", c, c));
+    for (size_t i = 0; i < WORDS; i++) {
+        if (strlen(words[i]) > 1)
+            ck_assert_ok(tdm_text_printf(&text, "%s\n", words[i]));
+    }
+    for (int64_t i = 0; i < more; i++)
+        ck_assert_ok(tdm_text_printf(&text, "w%lld\n", (long long)i));
+    char *path = tdm_data_rig_put_text(folder, "vocab.txt", text.bytes);
+    tdm_text_free(&text);
+    return path;
+}
+
+static void add_corpus_word(uint64_t *state, tdm_text *text)
+{
+    uint32_t kind = draw(state, 20);
+    if (kind == 0)
+        ck_assert_ok(tdm_text_printf(text, "\xe2\x82\xac"));
+    else if (kind > 3)
+        ck_assert_ok(tdm_text_printf(text, "%s", words[draw(state, WORDS)]));
+    for (uint32_t i = 0; kind > 0 && kind <= 3 && i < 1 + 2 * kind; i++)
+        ck_assert_ok(tdm_text_printf(text, "%c", 'b' + (char)draw(state, 20)));
+}
+
+char *tdm_rig_corpus(uint64_t seed, int documents)
+{
+    uint64_t state = seed;
+    tdm_text text = {0};
+    for (int d = 0; d < documents; d++) {
+        uint32_t sentences = 1 + draw(&state, 6);
+        for (uint32_t s = 0; s < sentences; s++) {
+            uint32_t count = 1 + draw(&state, 20);
+            for (uint32_t w = 0; w < count; w++) {
+                add_corpus_word(&state, &text);
+                ck_assert_ok(tdm_text_printf(&text, " "));
+            }
+            ck_assert_ok(tdm_text_printf(&text, ".\n"));
+        }
+        ck_assert_ok(tdm_text_printf(&text, "\n"));
+    }
+    return text.bytes;
 }

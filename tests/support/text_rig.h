@@ -35,4 +35,14 @@ void tdm_rig_random_window(uint64_t seed, int blocks, int documents, int64_t fir
 /* Token `i` of the row, special ones excluded, counting through its segments. */
 uint16_t tdm_rig_token(const tdm_window *window, const tdm_sequence *sequence, uint32_t i);
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Writes a vocabulary of special tokens, letters with and without ##, some words of
+ * tdm_rig_corpus(), and `more` words besides; returns its path, freed with tdm_free(). */
+char *tdm_rig_vocabulary(const char *folder, int64_t more);
+
+/* Documents separated by blank lines, a sentence a line: words, some of several pieces, some with a
+ * character that is unknown. Freed with tdm_free(). */
+char *tdm_rig_corpus(uint64_t seed, int documents);
+
 #endif
