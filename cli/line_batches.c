@@ -46,7 +46,7 @@ tdm_status tdm_line_reader_create(const tdm_strings *names, const atomic_bool *c
     *out = NULL;
     TDM_TRY(tdm_alloc(1, sizeof *reader, &reader));
     reader->cancel = cancel;
-    tdm_status status = tdm_paths_expand(names, &reader->paths);
+    tdm_status status = tdm_paths_expand(names, &reader->paths, NULL);
     if (status != TDM_OK) {
         tdm_line_reader_destroy(reader);
         return status;

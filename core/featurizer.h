@@ -62,6 +62,7 @@ typedef struct tdm_extract {
     int64_t stored_bytes; /* of the input that it stands for */
     int64_t first_line;   /* of that file, from 0; -1 where it is not known yet */
     int64_t lines;
+    int32_t occurrence;      /* how often the epoch had the block before: set by the pipeline */
     int64_t records;         /* good and bad */
     int64_t encoding_errors; /* records with bytes that are not UTF-8, used or dropped */
     int64_t rows;
@@ -77,6 +78,12 @@ typedef struct tdm_extract {
     size_t bad_count;
     size_t bad_capacity;
 } tdm_extract;
+
+/* The last word of the counter (core/rng.h) for draws about a block in an epoch. */
+static inline uint32_t tdm_extract_counter(const tdm_extract *block, int64_t epoch)
+{
+    return (uint32_t)epoch | (uint32_t)block->occurrence << 16;
+}
 
 /* Consecutive blocks of a lane, whose rows are mixed. */
 typedef struct tdm_window {

@@ -32,7 +32,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int32_t file_of_block(const tdm_input *input, int64_t block)
+int32_t tdm_input_block_file(const tdm_input *input, int64_t block)
 {
     int32_t low = 0, high = input->file_count - 1;
     while (low < high) {
@@ -46,6 +46,13 @@ static int32_t file_of_block(const tdm_input *input, int64_t block)
     while (input->files[low].block_count == 0)
         low--;
     return low;
+}
+
+int64_t tdm_input_block_stored_bytes(const tdm_input *input, int64_t block)
+{
+    const tdm_input_file *file = &input->files[tdm_input_block_file(input, block)];
+    int64_t left = file->bytes - (block - file->first_block) * input->block_bytes;
+    return smaller(left, input->block_bytes);
 }
 
 static tdm_status open_unchanged(const tdm_input_file *file, int *fd)
@@ -232,13 +239,13 @@ tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
 
 tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block_text *text)
 {
-    int32_t number = file_of_block(input, block);
+    int32_t number = tdm_input_block_file(input, block);
     const tdm_input_file *file = &input->files[number];
     int64_t index = block - file->first_block;
     block_reader reader = {.input = input, .file = file, .text = text};
     TDM_TRY(tdm_block_text_begin(text, block));
     TDM_TRY(tdm_block_text_add_part(text, number, index == 0 ? 0 : -1));
-    text->stored_bytes = smaller(file->bytes - index * input->block_bytes, input->block_bytes);
+    text->stored_bytes = tdm_input_block_stored_bytes(input, block);
     TDM_TRY(open_unchanged(file, &reader.fd));
     tdm_status status = read_window(&reader, index);
     close(reader.fd);
@@ -260,7 +267,7 @@ tdm_status tdm_input_lines_before(tdm_input *input, int64_t block, int64_t *line
     tdm_block_text text = {0};
     tdm_status status = TDM_OK;
     *lines = 0;
-    for (int64_t i = input->files[file_of_block(input, block)].first_block; i < block; i++) {
+    for (int64_t i = input->files[tdm_input_block_file(input, block)].first_block; i < block; i++) {
         int64_t known = atomic_load_explicit(&input->block_lines[i], memory_order_relaxed);
         if (known < 0) {
             TDM_TRY_GOTO(tdm_input_read_block(input, i, &text), out);

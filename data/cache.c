@@ -401,6 +401,16 @@ int64_t tdm_cache_lines(const tdm_cache *cache, int64_t block)
     return cache->entries[block].lines;
 }
 
+int32_t tdm_cache_file(const tdm_cache *cache, int64_t block)
+{
+    return cache->entries[block].file;
+}
+
+int64_t tdm_cache_stored_bytes(const tdm_cache *cache, int64_t block)
+{
+    return cache->entries[block].stored_bytes;
+}
+
 /* Bytes of the block's bad records; -1 where the entry makes no sense. */
 static int64_t bad_record_bytes(const tdm_cache *cache, const tdm_cache_entry *entry)
 {

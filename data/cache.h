@@ -25,6 +25,10 @@ int64_t tdm_cache_bytes(const tdm_cache *cache);
 /* Lines that begin in a block. */
 int64_t tdm_cache_lines(const tdm_cache *cache, int64_t block);
 
+/* The file that a block begins in, and the bytes of input that it stands for. */
+int32_t tdm_cache_file(const tdm_cache *cache, int64_t block);
+int64_t tdm_cache_stored_bytes(const tdm_cache *cache, int64_t block);
+
 /* Reads a block as it was extracted, bad records included. From any thread. TDM_E_FORMAT where its
  * checksum does not match. */
 TDM_MUST_CHECK tdm_status tdm_cache_read(const tdm_cache *cache, int64_t block, tdm_extract *out);

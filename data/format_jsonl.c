@@ -1,7 +1,6 @@
 /* JSON Lines (https://jsonlines.org): an object a line, of which one field holds the text. */
 #include "core/memory.h"
 #include "data/record_format.h"
-#include "data/utf8.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* Plain text whose records are documents: lines, runs of lines between blank lines, or files. */
 #include "core/memory.h"
 #include "data/record_format.h"
-#include "data/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #define FIRST_LINE_BYTES ((size_t)1 << 20)
 
-static tdm_status add_file(tdm_input *input, const char *path)
+static tdm_status add_file(tdm_input *input, const char *path, double weight)
 {
     /* JSON files, which name the inputs, hold UTF-8 only. */
     if (!tdm_utf8_valid(path, strlen(path))) {
@@ -22,18 +22,23 @@ static tdm_status add_file(tdm_input *input, const char *path)
     tdm_input_file *file = &input->files[input->file_count];
     memset(file, 0, sizeof *file);
     TDM_TRY(tdm_strdup(path, &file->path));
+    file->weight = weight;
+    input->weighted = input->weighted || weight != 1;
     input->file_count++;
     return TDM_OK;
 }
 
-static tdm_status add_files(tdm_input *input, const tdm_strings *names)
+static tdm_status add_files(tdm_input *input, const tdm_input_options *options)
 {
     tdm_strings paths;
-    TDM_TRY(tdm_paths_expand(names, &paths));
+    int64_t *origins;
+    TDM_TRY(tdm_paths_expand(options->paths, &paths, &origins));
     tdm_status status = TDM_OK;
     for (int64_t i = 0; i < paths.count && status == TDM_OK; i++)
-        status = add_file(input, paths.items[i]);
+        status = add_file(input, paths.items[i],
+                          options->weights == NULL ? 1 : options->weights[origins[i]]);
     tdm_strings_free(&paths);
+    tdm_free(origins);
     return status;
 }
 
@@ -143,7 +148,7 @@ static tdm_status plan_blocks(tdm_input *input, const tdm_input_options *options
 
 static tdm_status open_files(tdm_input *input, const tdm_input_options *options)
 {
-    TDM_TRY(add_files(input, options->paths));
+    TDM_TRY(add_files(input, options));
     TDM_TRY(tdm_alloc((size_t)input->file_count, sizeof *input->once, &input->once));
     bool any_bytes = false;
     for (int32_t i = 0; i < input->file_count; i++) {
@@ -212,6 +217,16 @@ const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file)
 bool tdm_input_seekable(const tdm_input *input)
 {
     return input->seekable;
+}
+
+bool tdm_input_weighted(const tdm_input *input)
+{
+    return input->weighted;
+}
+
+bool tdm_input_cancelled(const tdm_input *input)
+{
+    return input->cancel != NULL && atomic_load(input->cancel);
 }
 
 bool tdm_input_is_stdin(const tdm_input *input)

@@ -20,10 +20,13 @@
 #define TDM_BLOCK_BYTES_MIN ((int64_t)16 << 10)
 #define TDM_BLOCK_BYTES_MAX ((int64_t)4 << 20)
 
+#define TDM_MAX_WEIGHT 1000.0
+
 typedef struct tdm_input_file {
     char *path;
     int64_t bytes;       /* stored; 0 for standard input */
     int64_t modified_ns; /* with path and bytes, its identity */
+    double weight;       /* how often an epoch has its blocks, on average */
     bool seekable;
     int64_t mark_bytes; /* of the byte order mark that it begins with: 0 or 3 */
     tdm_file_layout layout;
@@ -35,6 +38,7 @@ typedef struct tdm_input tdm_input;
 
 typedef struct tdm_input_options {
     const tdm_strings *paths;         /* files, globs, "-" */
+    const double *weights;            /* [paths->count], in (0, TDM_MAX_WEIGHT]; NULL: all 1 */
     const tdm_format_options *format; /* where the format comes from the first file, or */
     tdm_record_format *saved_format;  /* the format of a run folder, borrowed */
     int64_t block_bytes;              /* 0: stored bytes / (lanes · 16), within the limits above */
@@ -54,6 +58,8 @@ const tdm_record_format *tdm_input_format(const tdm_input *input);
 int32_t tdm_input_file_count(const tdm_input *input);
 const tdm_input_file *tdm_input_file_get(const tdm_input *input, int32_t file);
 bool tdm_input_seekable(const tdm_input *input);
+/* True where some file has a weight that is not 1. */
+bool tdm_input_weighted(const tdm_input *input);
 /* True where standard input or a pipe is among the files: they have no length, and can be read only
  * once. */
 bool tdm_input_is_stdin(const tdm_input *input);
@@ -61,6 +67,7 @@ int64_t tdm_input_block_bytes(const tdm_input *input);
 int64_t tdm_input_max_record_bytes(const tdm_input *input);
 int64_t tdm_input_block_count(const tdm_input *input); /* -1 for streams */
 int64_t tdm_input_stored_bytes(const tdm_input *input);
+bool tdm_input_cancelled(const tdm_input *input);
 
 /* What a block holds of one file. */
 typedef struct tdm_block_part {
@@ -89,6 +96,10 @@ void tdm_block_text_deinit(tdm_block_text *text);
 
 /* Makes room for a block whose last record ends soon behind it. */
 TDM_MUST_CHECK tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text);
+
+/* Of a seekable input: the file that a block begins in, and the bytes that it stands for. */
+int32_t tdm_input_block_file(const tdm_input *input, int64_t block);
+int64_t tdm_input_block_stored_bytes(const tdm_input *input, int64_t block);
 
 /* Reads block `block` of a seekable input, from any thread. A file whose length is no longer what
  * it was is an error. */

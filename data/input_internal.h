@@ -18,6 +18,7 @@ struct tdm_input {
     size_t file_capacity;
     tdm_input_file *files;
     bool seekable;
+    bool weighted;
     int64_t block_bytes;
     int64_t block_count;
     int64_t stored_bytes;

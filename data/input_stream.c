@@ -241,12 +241,19 @@ static tdm_status read_part(tdm_input_stream *stream, tdm_block_text *text, bool
     return TDM_OK;
 }
 
+/* Files of different weights share no block. */
+static bool may_join(const tdm_input_stream *stream, const tdm_block_text *text)
+{
+    const tdm_input_file *files = stream->input->files;
+    return text->part_count == 0 || files[text->parts[0].file].weight == files[stream->file].weight;
+}
+
 tdm_status tdm_input_stream_next(tdm_input_stream *stream, tdm_block_text *text, bool *ended)
 {
     TDM_TRY(tdm_block_text_begin(text, stream->block));
     for (bool whole = false; !whole;) {
         if (stream->source == NULL) {
-            if (stream->file == stream->input->file_count)
+            if (stream->file == stream->input->file_count || !may_join(stream, text))
                 break;
             TDM_TRY(open_next_file(stream));
         }

@@ -1,22 +1,26 @@
 /* Lanes: which block belongs to which window of which lane, loading windows, giving out their rows.
  */
 #include "core/memory.h"
-#include "data/order.h"
 #include "data/pipeline_internal.h"
 
 #include <string.h>
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
+/* Blocks of a lane in an epoch. */
+static int64_t lane_blocks(const tdm_pipeline *pipeline, int lane, int64_t epoch)
+{
+    int64_t blocks = tdm_epoch_blocks(pipeline, epoch);
+    return blocks > lane ? (blocks - lane - 1) / pipeline->options.lanes + 1 : 0;
+}
+
 /* Windows of a lane in an epoch; more than can be where the end of a stream is not known. */
-int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane)
+int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane, int64_t epoch)
 {
     if (pipeline->block_count < 0)
         return INT64_MAX;
-    int64_t lanes = pipeline->options.lanes;
-    int64_t blocks =
-        pipeline->block_count > lane ? (pipeline->block_count - lane - 1) / lanes + 1 : 0;
-    return (blocks + pipeline->options.window_blocks - 1) / pipeline->options.window_blocks;
+    return (lane_blocks(pipeline, lane, epoch) + pipeline->options.window_blocks - 1) /
+           pipeline->options.window_blocks;
 }
 
 bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch)
@@ -24,63 +28,47 @@ bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch)
     return pipeline->options.epochs < 0 || epoch < pipeline->options.epochs;
 }
 
-/* The block at a position of an epoch's list: permuted where the input can seek, for then text and
- * cache can both be read in any order; in the order of the files for streams, cached or not. */
-static tdm_status block_at(tdm_pipeline *pipeline, int64_t epoch, int64_t position, int64_t *block)
-{
-    *block = position;
-    if (!tdm_input_seekable(pipeline->input))
-        return TDM_OK;
-    tdm_epoch_order *order = &pipeline->orders[epoch & 1];
-    if (order->blocks == NULL)
-        TDM_TRY(tdm_alloc((size_t)pipeline->block_count, sizeof *order->blocks, &order->blocks));
-    if (order->epoch != epoch) {
-        for (int64_t i = 0; i < pipeline->block_count; i++)
-            order->blocks[i] = (uint32_t)i;
-        tdm_philox_key key =
-            tdm_philox_make_key(pipeline->options.seed, TDM_PURPOSE_BLOCK_ORDER, 0);
-        tdm_shuffle(order->blocks, pipeline->block_count, key, 0, (uint32_t)epoch);
-        order->epoch = epoch;
-    }
-    *block = order->blocks[position];
-    return TDM_OK;
-}
-
 /* ---- loading windows ------------------------------------------------------------------------- */
 
-/* Moves the lane's load cursor over to the next epoch where this one has no window left. False
- * where there is nothing to load, or not yet. */
-static bool can_load(tdm_pipeline *pipeline, tdm_lane *lane, int index)
+/* Moves the lane's load cursor over to the next epoch where this one has no window left. *can is
+ * false where there is nothing to load, or not yet. */
+static tdm_status can_load(tdm_pipeline *pipeline, tdm_lane *lane, int index, bool *can)
 {
-    if (lane->load_window >= tdm_lane_window_count(pipeline, index)) {
-        /* While the cache is being written the next epoch waits for it. */
-        if (pipeline->writing)
-            return false;
+    *can = false;
+    TDM_TRY(tdm_epoch_order_make(pipeline, lane->load_epoch));
+    if (lane->load_window >= tdm_lane_window_count(pipeline, index, lane->load_epoch)) {
+        /* While the cache is being written the next epoch waits for it; the one behind that waits
+         * in any case. */
+        if (pipeline->writing || lane->load_epoch > lane->epoch)
+            return TDM_OK;
         lane->load_epoch++;
         lane->load_window = 0;
-        if (tdm_lane_window_count(pipeline, index) == 0)
-            return false;
+        TDM_TRY(tdm_epoch_order_make(pipeline, lane->load_epoch));
+        if (tdm_lane_window_count(pipeline, index, lane->load_epoch) == 0)
+            return TDM_OK;
     }
-    return tdm_epoch_is_trained(pipeline, lane->load_epoch);
+    *can = tdm_epoch_is_trained(pipeline, lane->load_epoch);
+    return TDM_OK;
 }
 
 static tdm_status load_window(tdm_pipeline *pipeline, int index)
 {
     tdm_lane *lane = &pipeline->lanes[index];
-    int64_t lanes = pipeline->options.lanes;
     int64_t window_blocks = pipeline->options.window_blocks;
     int64_t epoch = lane->load_epoch;
     tdm_loaded_window *window;
     TDM_TRY(tdm_window_create(pipeline, index, epoch, lane->load_window, &window));
     int64_t first = window->window.number * window_blocks;
-    int64_t last = (pipeline->block_count - index - 1) / lanes + 1;
-    int64_t count = last - first < window_blocks ? last - first : window_blocks;
+    int64_t left = lane_blocks(pipeline, index, epoch) - first;
+    int64_t count = left < window_blocks ? left : window_blocks;
     window->window.block_count = (int)count;
     window->missing = (int)count;
     for (int64_t i = 0; i < count; i++) {
         int64_t block;
-        TDM_TRY(block_at(pipeline, epoch, (first + i) * lanes + index, &block));
-        TDM_TRY(tdm_window_load_block(pipeline, window, block, NULL));
+        int32_t occurrence;
+        tdm_epoch_block(pipeline, epoch, (first + i) * pipeline->options.lanes + index, &block,
+                        &occurrence);
+        TDM_TRY(tdm_window_load_block(pipeline, window, block, occurrence, NULL));
     }
     return TDM_OK;
 }
@@ -93,10 +81,9 @@ static bool random_access(const tdm_pipeline *pipeline)
 /* Starts a window of the lane; a stream's are begun by its reader. */
 static tdm_status load_lane(tdm_pipeline *pipeline, int index)
 {
-    tdm_lane *lane = &pipeline->lanes[index];
-    if (!can_load(pipeline, lane, index) || !random_access(pipeline))
-        return TDM_OK;
-    return load_window(pipeline, index);
+    bool can;
+    TDM_TRY(can_load(pipeline, &pipeline->lanes[index], index, &can));
+    return can && random_access(pipeline) ? load_window(pipeline, index) : TDM_OK;
 }
 
 tdm_status tdm_lanes_load(tdm_pipeline *pipeline)
@@ -186,7 +173,7 @@ static bool has_part(const tdm_pipeline *pipeline, int index)
     }
     return lane->load_epoch > lane->epoch ||
            (lane->load_epoch == lane->epoch &&
-            lane->load_window >= tdm_lane_window_count(pipeline, index));
+            lane->load_window >= tdm_lane_window_count(pipeline, index, lane->epoch));
 }
 
 tdm_status tdm_lanes_have(tdm_pipeline *pipeline, bool *have)
@@ -218,7 +205,8 @@ static tdm_status report_window(tdm_loaded_window *window, tdm_delivery *deliver
 {
     for (int i = 0; window->window.epoch == 0 && i < window->window.block_count; i++) {
         tdm_extract *extract = window->window.blocks[i];
-        if (extract->bad_count == 0 && extract->encoding_errors == 0)
+        bool none = extract->bad_count == 0 && extract->encoding_errors == 0;
+        if (none || extract->occurrence > 0)
             continue;
         TDM_TRY(tdm_grow(&delivery->reports, &delivery->report_capacity, delivery->report_count + 1,
                          sizeof *delivery->reports));
@@ -338,8 +326,7 @@ void tdm_lanes_deinit(tdm_pipeline *pipeline)
     for (int i = 0; pipeline->texts != NULL && i < tdm_pool_threads(pipeline->options.pool); i++)
         tdm_block_text_deinit(&pipeline->texts[i]);
     tdm_free(pipeline->texts);
-    tdm_free(pipeline->orders[0].blocks);
-    tdm_free(pipeline->orders[1].blocks);
+    tdm_epoch_orders_free(pipeline);
     tdm_free(pipeline->free_extracts);
     tdm_free(pipeline->lanes);
 }

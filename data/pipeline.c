@@ -103,7 +103,7 @@ static void run_finish(tdm_job *base)
 
 static double share_consumed(const tdm_pipeline *pipeline)
 {
-    double total = (double)tdm_input_stored_bytes(pipeline->input);
+    double total = (double)tdm_epoch_stored_bytes(pipeline, pipeline->lanes[0].epoch);
     double bytes = 0;
     for (int i = 0; i < pipeline->options.lanes; i++) {
         const tdm_lane *lane = &pipeline->lanes[i];
@@ -112,7 +112,7 @@ static double share_consumed(const tdm_pipeline *pipeline)
             bytes += (double)lane->first->bytes * (double)lane->position.row /
                      (double)lane->first->window.rows;
     }
-    return total <= 0 ? 0 : bytes >= total ? 1 : bytes / total;
+    return total <= 0 || bytes <= 0 ? 0 : bytes >= total ? 1 : bytes / total;
 }
 
 static void note_position(tdm_pipeline *pipeline, tdm_batch *batch)
@@ -226,11 +226,34 @@ static tdm_status open_cache(tdm_pipeline *pipeline)
         unlink(pipeline->cache_path);
     TDM_TRY(tdm_cache_open(pipeline->cache_path, layout, &pipeline->cache));
     if (pipeline->cache != NULL || !options->write_cache ||
-        !at_epoch_start(options->start, options->lanes))
+        (!pipeline->weighted && !at_epoch_start(options->start, options->lanes)))
         return TDM_OK;
     TDM_TRY(tdm_cache_writer_create(pipeline->cache_path, layout, &pipeline->writer));
-    pipeline->writing = true;
+    pipeline->writing = !pipeline->weighted;
     return TDM_OK;
+}
+
+/* Weights need blocks in any order, and more often than once: of files that are read in order, the
+ * cache has them. */
+static tdm_status open_weighted(tdm_pipeline *pipeline)
+{
+    bool failed = false;
+    tdm_status status = TDM_OK;
+    if (pipeline->writer != NULL)
+        status = tdm_pipeline_fill_cache(pipeline, &failed);
+    if (failed && tdm_input_seekable(pipeline->input))
+        return tdm_pipeline_go_uncached(pipeline);
+    TDM_TRY(status);
+    if (tdm_input_seekable(pipeline->input) || pipeline->cache != NULL)
+        return TDM_OK;
+    int32_t file = 0;
+    while (tdm_input_file_get(pipeline->input, file)->seekable)
+        file++;
+    return tdm_fail(TDM_E_CONFIG,
+                    "data.train: weights need files that can be read in any order, and %s is read "
+                    "from its beginning: set data.cache=on, so that all files are read into the "
+                    "cache first, or decompress it",
+                    tdm_input_file_get(pipeline->input, file)->path);
 }
 
 /* So that naming the line of a bad record reads no text. */
@@ -252,6 +275,8 @@ static tdm_status init_cache(tdm_pipeline *pipeline)
         if (pipeline->cache != NULL && tdm_input_seekable(pipeline->input))
             note_cached_lines(pipeline);
     }
+    if (pipeline->weighted)
+        TDM_TRY(open_weighted(pipeline));
     int64_t first = options->start == NULL ? 0 : options->start->epoch;
     bool again = options->epochs < 0 || options->epochs - first > 1;
     TDM_FAIL_IF(tdm_input_is_stdin(pipeline->input) && again && pipeline->cache == NULL &&
@@ -282,6 +307,7 @@ tdm_status tdm_pipeline_create(const tdm_pipeline_options *options, tdm_pipeline
     pipeline->options = *options;
     pipeline->featurizer = featurizer;
     pipeline->input = tdm_extractor_input(options->extractor);
+    pipeline->weighted = tdm_input_weighted(pipeline->input);
     pipeline->batches = options->start != NULL ? options->start->batches : 0;
     pipeline->ended = options->epochs == 0 ||
                       (options->start != NULL && options->start->epoch == options->epochs);

@@ -45,14 +45,19 @@ typedef struct tdm_load_job {
     tdm_loaded_window *window;
     int index; /* in the window */
     int64_t block;
+    int32_t occurrence;
     tdm_block_text *text; /* of a stream; NULL: the job reads the block itself */
     struct tdm_load_job *next_free;
 } tdm_load_job;
 
-/* The permuted block list of an epoch. */
+/* The block list of an epoch. */
 typedef struct tdm_epoch_order {
     int64_t epoch; /* -1: none */
+    int64_t count;
     uint32_t *blocks;
+    uint16_t *occurrences; /* where blocks have weights: how often the list had the block before */
+    int64_t stored_bytes;  /* likewise: that the list stands for */
+    size_t capacity, occurrence_capacity;
 } tdm_epoch_order;
 
 /* Reads a stream from its beginning to its end, once an epoch. */
@@ -112,8 +117,9 @@ struct tdm_pipeline {
     tdm_error error;
 
     tdm_lane *lanes;
-    int64_t block_count; /* -1: a stream whose end has not been seen */
-    tdm_epoch_order orders[2];
+    int64_t block_count;       /* -1: a stream whose end has not been seen */
+    bool weighted;             /* blocks come more often than once in an epoch, or not in each */
+    tdm_epoch_order orders[2]; /* of epochs e and e + 1, e being the one that rows are given of */
     tdm_stream_reader reader;
     tdm_block_text *texts; /* [threads], of jobs that read their block themselves */
     tdm_load_job *free_jobs;
@@ -162,8 +168,26 @@ void tdm_lanes_next_epoch(tdm_pipeline *pipeline);
 TDM_MUST_CHECK tdm_status tdm_pipeline_go_uncached(tdm_pipeline *pipeline);
 
 /* Windows of a lane in an epoch; more than can be where the end of a stream is not known. */
-int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane);
+int64_t tdm_lane_window_count(const tdm_pipeline *pipeline, int lane, int64_t epoch);
 bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch);
+
+/* ---- epoch_order.c; likewise ----------------------------------------------------------------- */
+
+/* The list is permuted where the input can seek, for then text and cache can both be read in any
+ * order; without weights it is that of the files for streams, cached or not. What follows asks for
+ * epochs whose order was made. */
+TDM_MUST_CHECK tdm_status tdm_epoch_order_make(tdm_pipeline *pipeline, int64_t epoch);
+int64_t tdm_epoch_blocks(const tdm_pipeline *pipeline, int64_t epoch);
+int64_t tdm_epoch_stored_bytes(const tdm_pipeline *pipeline, int64_t epoch);
+void tdm_epoch_block(const tdm_pipeline *pipeline, int64_t epoch, int64_t position, int64_t *block,
+                     int32_t *occurrence);
+void tdm_epoch_orders_free(tdm_pipeline *pipeline);
+
+/* ---- cache_fill.c ---------------------------------------------------------------------------- */
+
+/* Reads all of the input into pipeline->writer and opens the cache. On an error *failed tells whether
+ * it is the cache's or the input's. */
+TDM_MUST_CHECK tdm_status tdm_pipeline_fill_cache(tdm_pipeline *pipeline, bool *failed);
 
 /* ---- windows.c; likewise --------------------------------------------------------------------- */
 
@@ -176,7 +200,8 @@ TDM_MUST_CHECK tdm_status tdm_window_open(tdm_pipeline *pipeline, tdm_loaded_win
 
 /* Starts loading the window's next block, from `text` or, where that is NULL, by its number. */
 TDM_MUST_CHECK tdm_status tdm_window_load_block(tdm_pipeline *pipeline, tdm_loaded_window *window,
-                                                int64_t block, tdm_block_text *text);
+                                                int64_t block, int32_t occurrence,
+                                                tdm_block_text *text);
 
 /* Commits the cache and goes over to it when all blocks of the epoch have been added. */
 TDM_MUST_CHECK tdm_status tdm_pipeline_finish_cache(tdm_pipeline *pipeline);

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/featurizer.h"
+#include "data/utf8.h"
 
 typedef struct tdm_record_format_type tdm_record_format_type;
 

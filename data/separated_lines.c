@@ -2,7 +2,6 @@
 #include "core/memory.h"
 #include "data/record_format.h"
 #include "data/separator_scan.h"
-#include "data/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@ static bool waits_for_reader(const tdm_pipeline *pipeline, int index)
     const tdm_lane *lane = &pipeline->lanes[index];
     int64_t epoch = pipeline->reader.epoch;
     if ((lane->windows < TDM_LANE_WINDOWS || lane->wants_more) && lane->load_epoch >= epoch &&
-        lane->load_window < tdm_lane_window_count(pipeline, index) &&
+        lane->load_window < tdm_lane_window_count(pipeline, index, lane->load_epoch) &&
         tdm_epoch_is_trained(pipeline, lane->load_epoch))
         return true;
     for (const tdm_loaded_window *window = lane->first; window != NULL; window = window->next) {
@@ -88,7 +88,7 @@ static tdm_status deal_block(tdm_pipeline *pipeline, tdm_block_text *text)
         reader->free_texts[reader->free_count++] = text;
         return TDM_OK;
     }
-    return tdm_window_load_block(pipeline, window, position, text);
+    return tdm_window_load_block(pipeline, window, position, 0, text);
 }
 
 static void read_stream(tdm_job *job)

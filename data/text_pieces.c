@@ -61,7 +61,7 @@ tdm_status tdm_text_pieces_open(const tdm_strings *names, int streams, const ato
     pthread_cond_init(&pieces->changed, NULL);
     pieces->cancel = cancel;
     tdm_status status;
-    TDM_TRY_GOTO(tdm_paths_expand(names, &pieces->paths), fail);
+    TDM_TRY_GOTO(tdm_paths_expand(names, &pieces->paths, NULL), fail);
     for (int64_t i = 0; i < pieces->paths.count; i++)
         TDM_TRY_GOTO(add_size(pieces, pieces->paths.items[i]), fail);
     TDM_TRY_GOTO(tdm_alloc((size_t)streams, sizeof *pieces->streams, &pieces->streams), fail);

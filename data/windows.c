@@ -194,6 +194,7 @@ static tdm_status put_block(tdm_pipeline *pipeline, tdm_load_job *job, tdm_extra
 {
     tdm_loaded_window *window = job->window;
     window->window.blocks[job->index] = extract;
+    extract->occurrence = job->occurrence;
     if (cache_block(pipeline, extract) != TDM_OK)
         TDM_TRY(tdm_pipeline_go_uncached(pipeline));
     pipeline->stats.records += extract->records;
@@ -227,7 +228,7 @@ static void run_load(tdm_job *base)
 }
 
 tdm_status tdm_window_load_block(tdm_pipeline *pipeline, tdm_loaded_window *window, int64_t block,
-                                 tdm_block_text *text)
+                                 int32_t occurrence, tdm_block_text *text)
 {
     tdm_load_job *job = pipeline->free_jobs;
     if (job != NULL)
@@ -239,6 +240,7 @@ tdm_status tdm_window_load_block(tdm_pipeline *pipeline, tdm_loaded_window *wind
                           .window = window,
                           .index = window->assigned++,
                           .block = block,
+                          .occurrence = occurrence,
                           .text = text};
     tdm_pipeline_submit(pipeline, TDM_PRIORITY_BACKGROUND, &job->job);
     return TDM_OK;

@@ -119,7 +119,7 @@ static tdm_status open_window(const tdm_featurizer *featurizer, uint64_t seed, b
     if (shuffle && window->rows > 1) {
         tdm_philox_key key = tdm_philox_make_key(seed, TDM_PURPOSE_ROW_ORDER, 0);
         tdm_shuffle(window->order, window->rows, key, (uint64_t)window->blocks[0]->block,
-                    (uint32_t)window->epoch);
+                    tdm_extract_counter(window->blocks[0], window->epoch));
     }
     return TDM_OK;
 }

@@ -43,6 +43,7 @@ static tdm_status open_input(const tdm_data_rig_options *options, tdm_input **ou
         paths.count++;
     tdm_format_options format = {.type = options->format, .documents = options->documents};
     tdm_input_options input = {.paths = &paths,
+                               .weights = options->weights[0] > 0 ? options->weights : NULL,
                                .format = &format,
                                .block_bytes = options->block_bytes,
                                .lanes = options->lanes,

@@ -9,6 +9,7 @@
 
 typedef struct tdm_data_rig_options {
     const char *files[8]; /* ended by NULL */
+    double weights[8];    /* of the files; the first 0: all 1 */
     const char *recipe;   /* `features`, in YAML; NULL: that of tdm_data_rig_text() */
     int format;           /* index in tdm_record_formats; 0 is criteo */
     tdm_ctr_use use;
