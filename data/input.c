@@ -253,3 +253,11 @@ int64_t tdm_input_stored_bytes(const tdm_input *input)
 {
     return input->stored_bytes;
 }
+
+int64_t tdm_input_epoch_bytes(const tdm_input *input)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < input->file_count; i++)
+        bytes += input->files[i].weight * (double)input->files[i].bytes;
+    return (int64_t)bytes;
+}

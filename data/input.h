@@ -67,6 +67,8 @@ int64_t tdm_input_block_bytes(const tdm_input *input);
 int64_t tdm_input_max_record_bytes(const tdm_input *input);
 int64_t tdm_input_block_count(const tdm_input *input); /* -1 for streams */
 int64_t tdm_input_stored_bytes(const tdm_input *input);
+/* That an epoch reads, on average. */
+int64_t tdm_input_epoch_bytes(const tdm_input *input);
 bool tdm_input_cancelled(const tdm_input *input);
 
 /* What a block holds of one file. */

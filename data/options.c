@@ -1,6 +1,8 @@
 #include "data/options.h"
 
 #include "core/featurizer.h"
+#include "core/memory.h"
+#include "data/input.h"
 
 #include <string.h>
 
@@ -53,10 +55,12 @@ static const tdm_config_key keys[] = {
          "text, jsonl: bytes that are not UTF-8 count as U+FFFD, or their record is dropped, or "
          "they end the run"},
     {.name = "train",
-     .type = TDM_CONFIG_STRINGS,
+     .type = TDM_CONFIG_NODE,
      .offset = AT(train),
-     .fallback = "[]",
-     .help = "files and globs; those on the command line replace them"},
+     .fallback = "~",
+     .help =
+         "files and globs, or {files: [...], weight: 2} for those that an epoch has more or less "
+         "often; files on the command line replace them"},
     {.name = "eval",
      .type = TDM_CONFIG_NODE,
      .offset = AT(eval),
@@ -111,6 +115,76 @@ static const tdm_config_key keys[] = {
 
 const tdm_config_schema tdm_data_schema = {
     .size = sizeof(tdm_data_options), .keys = keys, .count = sizeof keys / sizeof keys[0]};
+
+/* Appends the files with their weight; takes over the strings. */
+static tdm_status add_corpus(tdm_strings *files, double weight, tdm_train_source *out)
+{
+    size_t count = (size_t)(out->files.count + files->count);
+    size_t room = (size_t)out->files.count, weight_room = room;
+    TDM_TRY(tdm_grow(&out->files.items, &room, count, sizeof *out->files.items));
+    TDM_TRY(tdm_grow(&out->weights, &weight_room, count, sizeof *out->weights));
+    for (int64_t i = 0; i < files->count; i++) {
+        out->weights[out->files.count] = weight;
+        out->files.items[out->files.count++] = files->items[i];
+    }
+    tdm_free(files->items);
+    *files = (tdm_strings){0};
+    return TDM_OK;
+}
+
+static tdm_status bind_corpus(const tdm_config_node *node, tdm_train_source *out)
+{
+    typedef struct corpus {
+        tdm_strings files;
+        double weight;
+    } corpus;
+    static const tdm_config_key corpus_keys[] = {
+        {.name = "files",
+         .type = TDM_CONFIG_STRINGS,
+         .offset = offsetof(corpus, files),
+         .help = "files and globs"},
+        {.name = "weight",
+         .type = TDM_CONFIG_FLOAT,
+         .offset = offsetof(corpus, weight),
+         .fallback = "1",
+         .min = 0.001,
+         .max = TDM_MAX_WEIGHT,
+         .help = "how often an epoch has them, on average"},
+    };
+    static const tdm_config_schema schema = {
+        .size = sizeof(corpus), .keys = corpus_keys, .count = 2};
+    corpus values = {.weight = 1};
+    if (tdm_config_is_sequence(node))
+        return tdm_config_fail(node, "expected a text or a mapping, not a list");
+    if (tdm_config_is_mapping(node))
+        TDM_TRY(tdm_config_bind(node, &schema, &values));
+    else
+        TDM_TRY(tdm_config_bind_strings(node, &values.files));
+    tdm_status status = add_corpus(&values.files, values.weight, out);
+    tdm_strings_free(&values.files);
+    return status;
+}
+
+tdm_status tdm_train_source_bind(const tdm_config_node *node, tdm_train_source *out)
+{
+    *out = (tdm_train_source){0};
+    if (node == NULL)
+        return TDM_OK;
+    bool list = tdm_config_is_sequence(node);
+    tdm_status status = TDM_OK;
+    for (int64_t i = 0; i < (list ? tdm_config_count(node) : 1) && status == TDM_OK; i++)
+        status = bind_corpus(list ? tdm_config_item(node, i) : node, out);
+    if (status != TDM_OK)
+        tdm_train_source_deinit(out);
+    return status;
+}
+
+void tdm_train_source_deinit(tdm_train_source *source)
+{
+    tdm_strings_free(&source->files);
+    tdm_free(source->weights);
+    source->weights = NULL;
+}
 
 static tdm_status bind_hold_out(const tdm_config_node *node, tdm_eval_source *out)
 {

@@ -23,10 +23,10 @@ typedef struct tdm_data_options {
     tdm_strings columns;
     int documents; /* of tdm_documents */
     char *field;
-    int encoding_errors; /* of tdm_encoding_errors */
-    tdm_strings train;
-    const tdm_config_node *eval; /* file names, or {hold_out: share} */
-    int on_bad_record;           /* of tdm_bad_record_policy */
+    int encoding_errors;          /* of tdm_encoding_errors */
+    const tdm_config_node *train; /* files, and {files:, weight:} */
+    const tdm_config_node *eval;  /* file names, or {hold_out: share} */
+    int on_bad_record;            /* of tdm_bad_record_policy */
     tdm_share max_bad_records;
     int64_t max_record_bytes;
     int cache; /* of tdm_cache_mode */
@@ -36,6 +36,15 @@ typedef struct tdm_data_options {
 } tdm_data_options;
 
 extern const tdm_config_schema tdm_data_schema;
+
+/* What data.train says. */
+typedef struct tdm_train_source {
+    tdm_strings files; /* freed with tdm_train_source_deinit() */
+    double *weights;   /* [files.count] */
+} tdm_train_source;
+
+TDM_MUST_CHECK tdm_status tdm_train_source_bind(const tdm_config_node *node, tdm_train_source *out);
+void tdm_train_source_deinit(tdm_train_source *source);
 
 /* What data.eval says. */
 typedef struct tdm_eval_source {

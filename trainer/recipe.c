@@ -86,6 +86,7 @@ static tdm_status complete(tdm_recipe *recipe)
     recipe->model_type = tdm_models[section->values->type];
     recipe->model_options = (char *)section->values + TDM_MODEL_OPTIONS;
     recipe->init_from = section->values->init_from;
+    TDM_TRY(tdm_train_source_bind(recipe->data.train, &recipe->corpora));
     TDM_TRY(tdm_eval_source_bind(recipe->data.eval, &recipe->eval));
     TDM_TRY(tdm_optimizer_resolve(tdm_config_get(tdm_config_root(recipe->config), "optimizer"),
                                   &recipe->optimizer));
@@ -168,6 +169,7 @@ void tdm_recipe_free(tdm_recipe *recipe)
     if (recipe == NULL)
         return;
     tdm_model_section_destroy(recipe->model_section);
+    tdm_train_source_deinit(&recipe->corpora);
     tdm_eval_source_deinit(&recipe->eval);
     char *path = recipe->path;
     tdm_config *config = recipe->config;
@@ -185,7 +187,8 @@ tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel, 
     *out = NULL;
     TDM_TRY(tdm_data_format_options(&recipe->data, &format));
     const tdm_input_options options = {
-        .paths = &recipe->data.train,
+        .paths = &recipe->corpora.files,
+        .weights = recipe->corpora.weights,
         .format = &format,
         .block_bytes = recipe->data.block_bytes,
         .lanes = (int)recipe->data.lanes,

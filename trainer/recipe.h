@@ -75,6 +75,7 @@ typedef struct tdm_recipe {
         char *dir; /* the run folder */
     } output;
     /* made of them */
+    tdm_train_source corpora;
     tdm_eval_source eval;
     const tdm_model_type *model_type;
     void *model_options; /* bound by model_type->schema */

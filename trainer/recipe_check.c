@@ -20,7 +20,7 @@ static bool names_stdin(const tdm_strings *paths)
 
 bool tdm_recipe_reads_stdin(const tdm_recipe *recipe)
 {
-    return names_stdin(&recipe->data.train);
+    return names_stdin(&recipe->corpora.files);
 }
 
 /* TDM_E_CONFIG at "section.key", whether the recipe has it or not. */
@@ -72,7 +72,7 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
 
 tdm_status tdm_recipe_check_training(const tdm_recipe *recipe)
 {
-    if (recipe->data.train.count == 0)
+    if (recipe->corpora.files.count == 0)
         return refuse(recipe, "data", "train",
                       "there is nothing to train on: name files here or on the command line");
     if (names_stdin(&recipe->eval.files))

@@ -52,7 +52,7 @@ static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan
     TDM_TRY(tdm_row_rate(session->extractor, &rate));
     plan->rows = plan->steps = -1;
     if (rate > 0)
-        plan->rows = llround(rate * (double)tdm_input_stored_bytes(session->input));
+        plan->rows = llround(rate * (double)tdm_input_epoch_bytes(session->input));
     if (rate > 0 && recipe->train.epochs > 0)
         plan->steps = (plan->rows + recipe->train.batch_size - 1) / recipe->train.batch_size *
                       recipe->train.epochs;

@@ -88,9 +88,9 @@ START_TEST(test_files_of_the_command_line_replace_the_recipe)
         .train = train, .train_count = 3, .eval = eval, .eval_count = 1};
     tdm_recipe *recipe;
     ck_assert_ok(tdm_recipe_parse(minimal, strlen(minimal), "small.yaml", &arguments, &recipe));
-    ck_assert_int_eq(recipe->data.train.count, 3);
+    ck_assert_int_eq(recipe->corpora.files.count, 3);
     for (int i = 0; i < 3; i++)
-        ck_assert_str_eq(recipe->data.train.items[i], train[i]);
+        ck_assert_str_eq(recipe->corpora.files.items[i], train[i]);
     ck_assert_int_eq(recipe->eval.files.count, 1);
     ck_assert_str_eq(recipe->eval.files.items[0], "f*.tsv");
     tdm_recipe_free(recipe);
@@ -135,8 +135,8 @@ START_TEST(test_emitted_recipes_load)
     ck_assert_double_eq(again->eval.hold_out, 0.005);
     ck_assert_str_eq(again->init_from, "runs/a b");
     ck_assert_ptr_eq(again->model_type, &tdm_dcn_v2);
-    ck_assert_str_eq(again->data.train.items[0], "-x.csv");
-    ck_assert_str_eq(again->data.train.items[2], "0.5");
+    ck_assert_str_eq(again->corpora.files.items[0], "-x.csv");
+    ck_assert_str_eq(again->corpora.files.items[2], "0.5");
     ck_assert_int_eq(again->features.fields.count, 2);
     ck_assert_double_eq(again->optimizer.sparse.eps, recipe->optimizer.sparse.eps);
     ck_assert_ptr_nonnull(strstr(first.bytes, "  crosses: 2\n"));

@@ -266,7 +266,50 @@ START_TEST(test_bad_records_are_reported_once)
 }
 END_TEST
 
+/* ---- recipes --------------------------------------------------------------------------------- */
+
+static tdm_status bind_train(const char *recipe, tdm_train_source *source)
+{
+    tdm_config *config;
+    ck_assert_ok(tdm_config_parse(recipe, strlen(recipe), "r.yaml", NULL, 0, &config));
+    const tdm_config_node *data = tdm_config_get(tdm_config_root(config), "data");
+    tdm_status status = tdm_train_source_bind(tdm_config_get(data, "train"), source);
+    tdm_config_free(config);
+    return status;
+}
+
+START_TEST(test_corpora_of_recipes)
+{
+    tdm_train_source source;
+    ck_assert_ok(bind_train("data: {train: [a.txt, {files: [b.txt, c*.txt], weight: 2.5}, "
+                            "{files: d.txt}, {files: e.txt, weight: 0.3}]}",
+                            &source));
+    static const char *const names[] = {"a.txt", "b.txt", "c*.txt", "d.txt", "e.txt"};
+    static const double expected[] = {1, 2.5, 2.5, 1, 0.3};
+    ck_assert_int_eq(source.files.count, 5);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_str_eq(source.files.items[i], names[i]);
+        ck_assert_double_eq(source.weights[i], expected[i]);
+    }
+    tdm_train_source_deinit(&source);
+    ck_assert_ok(bind_train("data: {train: a.txt}", &source));
+    ck_assert_int_eq(source.files.count, 1);
+    ck_assert_double_eq(source.weights[0], 1);
+    tdm_train_source_deinit(&source);
+    ck_assert_ok(bind_train("data: {train: []}", &source));
+    ck_assert_int_eq(source.files.count, 0);
+    ck_assert_fails(bind_train("data: {train: [a, {files: b, weight: 0}]}", &source), TDM_E_CONFIG,
+                    "r.yaml:1: data.train[1].weight: expected a number from 0.001 to 1000, not 0");
+    ck_assert_fails(bind_train("data: {train: [{file: b}]}", &source), TDM_E_CONFIG,
+                    "r.yaml:1: data.train[0].file: unknown key; did you mean files?");
+    ck_assert_fails(bind_train("data: {train: [{weight: 2}]}", &source), TDM_E_CONFIG,
+                    "r.yaml:1: data.train[0].files: missing");
+    ck_assert_fails(bind_train("data: {train: [[a, b]]}", &source), TDM_E_CONFIG,
+                    "r.yaml:1: data.train[0]: expected a text or a mapping, not a list");
+}
+END_TEST
+
 TDM_CHECK_MAIN(test_blocks_come_as_often_as_weights_say, test_shares_count_the_list_of_the_epoch,
                test_weights_on_any_threads_and_after_a_restart, test_the_cache_changes_nothing,
                test_streams_need_the_cache, test_occurrences_are_numbered,
-               test_bad_records_are_reported_once)
+               test_bad_records_are_reported_once, test_corpora_of_recipes)
