@@ -36,23 +36,31 @@ int32_t tdm_input_block_file(const tdm_input *input, int64_t block)
 {
     int32_t low = 0, high = input->file_count - 1;
     while (low < high) {
-        int32_t middle = low + (high - low + 1) / 2;
-        if (input->files[middle].first_block <= block)
-            low = middle;
+        int32_t middle = low + (high - low) / 2;
+        if (input->files[middle].first_block + input->files[middle].block_count > block)
+            high = middle;
         else
-            high = middle - 1;
+            low = middle + 1;
     }
-    /* Empty files share their first block with the next one. */
-    while (input->files[low].block_count == 0)
-        low--;
     return low;
+}
+
+/* Whether file `number` is whole in the block, which does not end before it. */
+static bool has_whole_file(const tdm_input *input, int64_t block, int32_t number)
+{
+    const tdm_input_file *file = &input->files[number];
+    return number < input->file_count && file->first_block == block && file->block_count == 1;
 }
 
 int64_t tdm_input_block_stored_bytes(const tdm_input *input, int64_t block)
 {
-    const tdm_input_file *file = &input->files[tdm_input_block_file(input, block)];
+    int32_t number = tdm_input_block_file(input, block);
+    const tdm_input_file *file = &input->files[number];
+    int64_t bytes = 0;
+    for (; has_whole_file(input, block, number); number++)
+        bytes += input->files[number].bytes;
     int64_t left = file->bytes - (block - file->first_block) * input->block_bytes;
-    return smaller(left, input->block_bytes);
+    return file->block_count == 1 ? bytes : smaller(left, input->block_bytes);
 }
 
 static tdm_status open_unchanged(const tdm_input_file *file, int *fd)
@@ -229,10 +237,33 @@ static tdm_status read_window(block_reader *reader, int64_t index)
     return TDM_OK;
 }
 
+static tdm_status read_whole(block_reader *reader)
+{
+    reader->offset = reader->file->mark_bytes;
+    TDM_TRY(read_more(reader, reader->file->bytes - reader->offset));
+    reader->text->size = (uint32_t)reader->have;
+    return TDM_OK;
+}
+
+/* Appends what the block holds of file `number`. */
+static tdm_status read_part(const tdm_input *input, int64_t block, int32_t number,
+                            tdm_block_text *text)
+{
+    const tdm_input_file *file = &input->files[number];
+    int64_t index = block - file->first_block;
+    block_reader reader = {
+        .input = input, .file = file, .text = text, .have = text->size, .line = text->size};
+    TDM_TRY(tdm_block_text_add_part(text, number, index == 0 ? 0 : -1));
+    TDM_TRY(open_unchanged(file, &reader.fd));
+    tdm_status status = file->block_count == 1 ? read_whole(&reader) : read_window(&reader, index);
+    close(reader.fd);
+    return status;
+}
+
 tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
 {
     bool documents = input->format->documents == TDM_DOCUMENTS_BLANK_LINE;
-    TDM_TRY(tdm_grow(&text->parts, &text->part_capacity, 1, sizeof *text->parts));
+    TDM_TRY(tdm_grow(&text->parts, &text->part_capacity, input->most_parts, sizeof *text->parts));
     return tdm_block_text_reserve(
         text, (size_t)(1 + (documents ? 2 : 1) * input->block_bytes + 2 * TAIL_BYTES));
 }
@@ -240,18 +271,13 @@ tdm_status tdm_input_reserve_block(const tdm_input *input, tdm_block_text *text)
 tdm_status tdm_input_read_block(const tdm_input *input, int64_t block, tdm_block_text *text)
 {
     int32_t number = tdm_input_block_file(input, block);
-    const tdm_input_file *file = &input->files[number];
-    int64_t index = block - file->first_block;
-    block_reader reader = {.input = input, .file = file, .text = text};
     TDM_TRY(tdm_block_text_begin(text, block));
-    TDM_TRY(tdm_block_text_add_part(text, number, index == 0 ? 0 : -1));
     text->stored_bytes = tdm_input_block_stored_bytes(input, block);
-    TDM_TRY(open_unchanged(file, &reader.fd));
-    tdm_status status = read_window(&reader, index);
-    close(reader.fd);
-    if (status == TDM_OK)
-        tdm_block_text_pad(text);
-    return status;
+    TDM_TRY(read_part(input, block, number, text));
+    while (has_whole_file(input, block, ++number))
+        TDM_TRY(read_part(input, block, number, text));
+    tdm_block_text_pad(text);
+    return TDM_OK;
 }
 
 /* ---- line numbers ---------------------------------------------------------------------------- */

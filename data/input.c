@@ -114,6 +114,40 @@ out:
     return status;
 }
 
+static int64_t choose_block_bytes(const tdm_input *input, const tdm_input_options *options)
+{
+    if (options->block_bytes > 0)
+        return options->block_bytes;
+    int64_t bytes = input->stored_bytes / ((int64_t)options->lanes * 16);
+    if (bytes > TDM_BLOCK_BYTES_MAX || tdm_input_is_stdin(input))
+        return TDM_BLOCK_BYTES_MAX;
+    return bytes < TDM_BLOCK_BYTES_MIN ? TDM_BLOCK_BYTES_MIN : bytes;
+}
+
+/* Numbers the blocks of the files; those that have room in a block together share it. */
+static void number_blocks(tdm_input *input)
+{
+    int64_t room = -1; /* in the last block, for the files behind it; -1: it takes none */
+    size_t parts = 0;
+    for (int32_t i = 0; i < input->file_count; i++) {
+        tdm_input_file *file = &input->files[i];
+        if (file->bytes <= room && file->weight == input->files[i - 1].weight) {
+            file->first_block = input->block_count - 1;
+            file->block_count = 1;
+            room -= file->bytes;
+            parts++;
+        } else {
+            file->first_block = input->block_count;
+            file->block_count = (file->bytes + input->block_bytes - 1) / input->block_bytes;
+            input->block_count += file->block_count;
+            room = file->block_count == 1 ? input->block_bytes - file->bytes : -1;
+            parts = 1;
+        }
+        if (parts > input->most_parts)
+            input->most_parts = parts;
+    }
+}
+
 static tdm_status plan_blocks(tdm_input *input, const tdm_input_options *options)
 {
     input->seekable = true;
@@ -121,25 +155,12 @@ static tdm_status plan_blocks(tdm_input *input, const tdm_input_options *options
         input->stored_bytes += input->files[i].bytes;
         input->seekable = input->seekable && input->files[i].seekable;
     }
-    int64_t bytes = options->block_bytes;
-    if (bytes == 0) {
-        bytes = input->stored_bytes / ((int64_t)options->lanes * 16);
-        if (bytes > TDM_BLOCK_BYTES_MAX || tdm_input_is_stdin(input))
-            bytes = TDM_BLOCK_BYTES_MAX;
-        if (bytes < TDM_BLOCK_BYTES_MIN)
-            bytes = TDM_BLOCK_BYTES_MIN;
-    }
-    input->block_bytes = bytes;
+    input->block_bytes = choose_block_bytes(input, options);
     input->block_count = -1;
     if (!input->seekable)
         return TDM_OK;
     input->block_count = 0;
-    for (int32_t i = 0; i < input->file_count; i++) {
-        tdm_input_file *file = &input->files[i];
-        file->first_block = input->block_count;
-        file->block_count = (file->bytes + bytes - 1) / bytes;
-        input->block_count += file->block_count;
-    }
+    number_blocks(input);
     TDM_TRY(tdm_alloc((size_t)input->block_count, sizeof *input->block_lines, &input->block_lines));
     for (int64_t i = 0; i < input->block_count; i++)
         input->block_lines[i] = -1;

@@ -6,11 +6,12 @@
  * is blank as far as they show; where there is none, unless the file ends in them, with the first
  * line that begins there; where there is none either, it is empty. It ends where the next one
  * begins. So a document of up to B bytes is never cut, and a longer one is cut at line ends.
+ * Consecutive files of the same weight that have room in a block together share one.
  *
  * Compressed files and standard input are streams: their blocks are cut one after the other, at the
  * first line end at or behind B bytes, or at the first end of a document there, but no later than at
- * the first line end at or behind 2 · B bytes. Where one file is a stream, the whole list is read in
- * order. */
+ * the first line end at or behind 2 · B bytes; what a file's end leaves room for, the next file of the
+ * same weight fills. Where one file is a stream, the whole list is read in order. */
 #ifndef TDM_DATA_INPUT_H
 #define TDM_DATA_INPUT_H
 
@@ -31,7 +32,7 @@ typedef struct tdm_input_file {
     int64_t mark_bytes; /* of the byte order mark that it begins with: 0 or 3 */
     tdm_file_layout layout;
     int64_t first_block; /* seekable inputs only */
-    int64_t block_count;
+    int64_t block_count; /* 1 for each of the files that share a block */
 } tdm_input_file;
 
 typedef struct tdm_input tdm_input;

@@ -21,6 +21,7 @@ struct tdm_input {
     bool weighted;
     int64_t block_bytes;
     int64_t block_count;
+    size_t most_parts; /* of a block by arithmetic */
     int64_t stored_bytes;
     int64_t max_record_bytes;
     bool eager;

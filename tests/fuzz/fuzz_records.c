@@ -1,5 +1,6 @@
 /* Any bytes as records: the first byte says in which format, the second how large blocks are. Rows
- * and bad records are the same as with another size of blocks. */
+ * and bad records are the same as with another size of blocks; where a record has several lines, so
+ * that blocks may cut it, all that is not white space is the same. */
 #include "core/memory.h"
 #include "data/extract.h"
 #include "features/ctr_featurizer.h"
@@ -24,10 +25,68 @@ static void require(bool condition)
 /* What all inputs of one format share. */
 typedef struct reader {
     tdm_record_format *format;
-    tdm_config *config;
-    tdm_feature_spec *spec;
-    tdm_featurizer *featurizer;
+    tdm_config *config;     /* CTR */
+    tdm_feature_spec *spec; /* CTR */
+    const tdm_featurizer *featurizer;
 } reader;
+
+typedef struct output {
+    unsigned char *bytes;
+    size_t size, capacity;
+} output;
+
+static void add(output *out, const void *bytes, size_t size)
+{
+    require(tdm_grow(&out->bytes, &out->capacity, out->size + size + 1, 1) == TDM_OK);
+    if (size > 0)
+        memcpy(out->bytes + out->size, bytes, size);
+    out->size += size;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static output *text_output; /* of the records */
+static bool keeps_records;  /* apart, with their white space */
+
+static tdm_status take_text(const tdm_featurizer *featurizer, const tdm_records *records,
+                            tdm_extract *out, uint32_t *row_records, int64_t *rows,
+                            void (*reject)(void *context, int64_t record, int32_t column,
+                                           const char *reason),
+                            void *context)
+{
+    (void)featurizer;
+    (void)out;
+    (void)reject;
+    (void)context;
+    for (int64_t i = 0; i < records->count; i++) {
+        const char *text = records->text + records->cells[i].begin;
+        size_t bytes = records->cells[i].end - records->cells[i].begin;
+        require(!tdm_text_is_blank(text, bytes));
+        for (size_t b = 0; b < bytes; b++) {
+            if (keeps_records || !tdm_text_is_blank(text + b, 1))
+                add(text_output, text + b, 1);
+        }
+        if (keeps_records)
+            add(text_output, "", 1);
+        row_records[i] = (uint32_t)i;
+    }
+    *rows = records->count;
+    return TDM_OK;
+}
+
+static const tdm_featurizer_type text_type = {.name = "text", .extract = take_text};
+static const tdm_featurizer text_featurizer = {.type = &text_type};
+
+static void make_text_reader(int format, tdm_documents documents, tdm_encoding_errors errors,
+                             reader *out)
+{
+    const tdm_format_options options = {
+        .type = format, .documents = documents, .encoding_errors = (int)errors};
+    require(tdm_record_format_create(&options, "f", "", 0, &out->format) == TDM_OK);
+    out->featurizer = &text_featurizer;
+}
+
+/* ---- CTR ------------------------------------------------------------------------------------- */
 
 static tdm_pool *pool;
 
@@ -48,34 +107,29 @@ static void make_reader(int format, tdm_header_mode header, reader *out)
     require(tdm_config_bind(section, &tdm_feature_schema, &features) == TDM_OK);
     require(tdm_feature_spec_create(&features, section, out->format, &out->spec) == TDM_OK);
     tdm_config_unbind(&tdm_feature_schema, &features);
+    tdm_featurizer *featurizer;
     require(tdm_ctr_featurizer_create(out->spec, out->format, pool, 16, TDM_CTR_TRAINING,
-                                      &out->featurizer) == TDM_OK);
+                                      &featurizer) == TDM_OK);
+    out->featurizer = featurizer;
 }
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const reader *reader_of(unsigned choice)
 {
-    static reader readers[4];
+    static reader readers[8];
     if (pool == NULL) {
         require(tdm_pool_create(1, &pool) == TDM_OK);
         make_reader(0, TDM_HEADER_NO, &readers[0]);
         make_reader(1, TDM_HEADER_NO, &readers[1]);
         make_reader(1, TDM_HEADER_YES, &readers[2]);
         make_reader(2, TDM_HEADER_NO, &readers[3]);
+        make_text_reader(3, TDM_DOCUMENTS_BLANK_LINE, TDM_ENCODING_REPLACE, &readers[4]);
+        make_text_reader(3, TDM_DOCUMENTS_FILE, TDM_ENCODING_REPLACE, &readers[5]);
+        make_text_reader(3, TDM_DOCUMENTS_LINE, TDM_ENCODING_FAIL, &readers[6]);
+        make_text_reader(4, TDM_DOCUMENTS_LINE, TDM_ENCODING_REPLACE, &readers[7]);
     }
-    return &readers[choice & 3];
-}
-
-typedef struct output {
-    unsigned char *bytes;
-    size_t size, capacity;
-} output;
-
-static void add(output *out, const void *bytes, size_t size)
-{
-    require(tdm_grow(&out->bytes, &out->capacity, out->size + size + 1, 1) == TDM_OK);
-    if (size > 0)
-        memcpy(out->bytes + out->size, bytes, size);
-    out->size += size;
+    return &readers[choice & 7];
 }
 
 static void add_block(tdm_input *input, const reader *from, const tdm_extract *extract,
@@ -118,6 +172,8 @@ static tdm_status read_all(const char *path, const reader *from, int64_t block_b
     TDM_TRY(tdm_input_open(&options, &input));
     tdm_block_text text = {0};
     tdm_extract extract = {0};
+    text_output = rows;
+    keeps_records = from->format->documents == TDM_DOCUMENTS_LINE;
     require(tdm_extractor_create(from->featurizer, input, pool, TDM_SELECT_ALL, 0, &extractor) ==
             TDM_OK);
     for (int64_t b = 0; b < tdm_input_block_count(input); b++) {

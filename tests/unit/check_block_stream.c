@@ -216,8 +216,10 @@ START_TEST(test_a_quick_error_waits_for_its_turn)
     char *slow = tdm_data_rig_put_text(folder, "a.csv", text);
     for (int round = 0; round < 30; round++) {
         char *lost = tdm_data_rig_put_text(folder, "b.csv", text);
-        tdm_data_rig_options options = {
-            .files = {slow, lost}, .format = TDM_FORMAT_CSV, .block_bytes = 4 << 20, .threads = 3};
+        tdm_data_rig_options options = {.files = {slow, lost},
+                                        .format = TDM_FORMAT_CSV,
+                                        .block_bytes = (int64_t)strlen(text),
+                                        .threads = 3};
         tdm_data_rig rig;
         tdm_block_stream *stream;
         tdm_extract *extract;
