@@ -107,7 +107,7 @@ static tdm_status scan_block(tdm_sequence_builder *builder, uint32_t index)
 
 uint32_t tdm_epoch_of(const tdm_sequence_builder *builder)
 {
-    return (uint32_t)builder->window->epoch;
+    return tdm_extract_counter(builder->window->blocks[0], builder->window->epoch);
 }
 
 static void shuffle(const tdm_sequence_builder *builder, uint32_t *items, int64_t count, int layer)

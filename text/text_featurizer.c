@@ -217,9 +217,10 @@ static void mask_tokens(const text_featurizer *featurizer, const tdm_window *win
                         uint64_t sample, const tdm_sequence *sequence, const token_place *place,
                         thread_scratch *scratch)
 {
-    int64_t count = tdm_mask_sequence(featurizer->masker, window->seed, sample,
-                                      (uint32_t)window->epoch, place->ids, scratch->marks,
-                                      sequence->tokens, scratch->masks, scratch->predictions);
+    uint32_t epoch = tdm_extract_counter(window->blocks[0], window->epoch);
+    int64_t count =
+        tdm_mask_sequence(featurizer->masker, window->seed, sample, epoch, place->ids,
+                          scratch->marks, sequence->tokens, scratch->masks, scratch->predictions);
     for (int64_t i = 0; i < count; i++) {
         const tdm_prediction *prediction = &scratch->predictions[i];
         place->positions[prediction->position] = SELECTED | prediction->label;
