@@ -12,7 +12,11 @@ static tdm_normalized normalized;
 
 /* ---- random texts ---------------------------------------------------------------------------- */
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEXTS 30000
+#else
 #define TEXTS 300000
+#endif
 
 static tdm_tokenizer_settings random_settings(uint64_t draw)
 {

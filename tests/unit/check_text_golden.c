@@ -14,6 +14,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Sanitizers see it all in every so many rows. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROW_STEP 16
+#else
+#define ROW_STEP 1
+#endif
+
 /* ---- what is compared ------------------------------------------------------------------------ */
 
 typedef struct numbers {
@@ -59,6 +66,15 @@ static char *next_cell(char **line)
     *line = *end == '\t' ? end + 1 : end;
     *end = '\0';
     return cell;
+}
+
+/* Whether the row that *line begins with is left out; then *line is at its end. */
+static bool is_left_out(char **line, size_t row)
+{
+    if (row % ROW_STEP == 0)
+        return false;
+    *line += strcspn(*line, "\n");
+    return true;
 }
 
 static char *golden(const char *name)
@@ -233,6 +249,8 @@ START_TEST(test_code_points)
     char *rows = golden("code_points.tsv"), *line = strchr(rows, '\n') + 1;
     uint32_t first = 0;
     for (; first < 0x110000; first += BLOCK, line++) {
+        if (is_left_out(&line, first / BLOCK))
+            continue;
         size_t bytes = block_text(first, text);
         ck_assert_uint_eq(strtoul(next_cell(&line), NULL, 16), first);
         for (size_t i = 0; i < sizeof single / sizeof single[0]; i++) {
@@ -267,7 +285,8 @@ static void check_normalization(const json_t *text, const json_t *result, int se
     ck_assert_ok(tdm_normalize(&set, from, bytes, &normalized));
     add_words(from, bytes, &made);
     ck_assert_msg(normalized.bytes == json_string_length(normal) &&
-                      memcmp(normalized.text, json_string_value(normal), normalized.bytes) == 0,
+                      (normalized.bytes == 0 ||
+                       memcmp(normalized.text, json_string_value(normal), normalized.bytes) == 0),
                   "\"%s\" with settings %d is \"%.*s\", not \"%s\"", from, settings,
                   (int)normalized.bytes, normalized.text, json_string_value(normal));
     ck_assert_uint_eq(made.offsets.count, 1 + json_array_size(words));
@@ -347,10 +366,12 @@ START_TEST(test_corpora)
     size_t archive_bytes = 0;
     records made = {0};
     lines inputs = {0};
-    int files = 0;
+    size_t files = 0;
     for (size_t i = 0; i < VOCABULARIES; i++)
         rig_open(&rigs[i], vocabularies[i].name);
     for (; *line != '\0'; line++, files++) {
+        if (is_left_out(&line, files))
+            continue;
         size_t bytes;
         const char *name = next_cell(&line);
         char *text = read_text(name, &archive, &archive_bytes, &bytes);
@@ -368,7 +389,7 @@ START_TEST(test_corpora)
         }
         tdm_free(text);
     }
-    ck_assert_int_gt(files, 400);
+    ck_assert_uint_gt(files, 400);
     for (size_t i = 0; i < VOCABULARIES; i++)
         rig_close(&rigs[i]);
     tdm_free(rows);
@@ -408,6 +429,8 @@ START_TEST(test_random_texts)
     uint64_t first = 0;
     char *rows = golden("random.tsv"), *line = strchr(rows, '\n') + 1;
     for (; *line != '\0'; line++, first += RANDOM_BLOCK) {
+        if (is_left_out(&line, first / RANDOM_BLOCK))
+            continue;
         ck_assert_uint_eq(strtoull(next_cell(&line), NULL, 10), first);
         make_block(first, text, inputs);
         for (int i = 0; i < 3; i++) {
