@@ -299,8 +299,6 @@ static tdm_status merge_pair(merge_state *merge, uint32_t number)
     TDM_TRY(join_tokens(merge, pair.left, pair.right, &merge->merged));
     for (uint32_t i = 0; i < pair.place_count; i++)
         TDM_TRY(merge_word(merge, merge->pairs.places[pair.first_place + i]));
-    /* A later merge that makes the same token may bring the pair back. */
-    merge->pairs.pairs[number].place_count = 0;
     TDM_TRY(settle_side(merge, &merge->before, true));
     TDM_TRY(settle_side(merge, &merge->behind, false));
     TDM_TRY(settle_repeated(merge));
@@ -329,9 +327,7 @@ static tdm_status merge_all(merge_state *merge, tdm_vocab_report *report)
         int64_t count;
         tdm_merge_queue_pop(&merge->queue, &number, &count);
         int64_t count_now = merge->pairs.pairs[number].count;
-        /* A pair that became more frequent was pushed again then. */
-        if (count_now > count)
-            continue;
+        /* It became less frequent; where it became more frequent, it was pushed again. */
         if (count_now < count) {
             TDM_TRY(push_pair(merge, number));
             continue;
