@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/vocab_trainer.h"
 
@@ -124,6 +125,31 @@ static bool is_json_file(const char *path)
 {
     size_t bytes = path == NULL ? 0 : strlen(path);
     return bytes >= 5 && strcmp(path + bytes - 5, ".json") == 0;
+}
+
+/* Warns of initial tokens that no text will be cut into. */
+static tdm_status check_initial(const vocab_making *making)
+{
+    tdm_normalized normalized = {0};
+    tdm_status status = TDM_OK;
+    for (int64_t i = 0; i < making->initial.count && status == TDM_OK; i++) {
+        const char *word = making->initial.items[i];
+        size_t bytes = strlen(word);
+        if (bytes > TDM_CONTINUATION_BYTES &&
+            memcmp(word, TDM_CONTINUATION, TDM_CONTINUATION_BYTES) == 0) {
+            word += TDM_CONTINUATION_BYTES;
+            bytes -= TDM_CONTINUATION_BYTES;
+        }
+        status = tdm_normalize(&making->settings, word, bytes, &normalized);
+        if (status == TDM_OK && (normalized.word_count != 1 || normalized.bytes != bytes ||
+                                 memcmp(normalized.text, word, bytes) != 0))
+            tdm_warn("the initial token \"%s\" will never be found: as a text, it is \"%.*s\" in "
+                     "%lld words",
+                     making->initial.items[i], (int)normalized.bytes, normalized.text,
+                     (long long)normalized.word_count);
+    }
+    tdm_normalized_deinit(&normalized);
+    return status;
 }
 
 /* What cannot be written is told before the work. */
@@ -338,6 +364,7 @@ static tdm_status make_vocabulary(vocab_making *making)
     TDM_TRY(choose_settings(making));
     TDM_TRY(add_specials(making));
     TDM_TRY(add_initial(making));
+    TDM_TRY(check_initial(making));
     TDM_TRY(open_output(making));
     TDM_TRY(count_words(making));
     TDM_TRY(train(making));

@@ -152,6 +152,10 @@ START_TEST(what_is_left_out_is_told)
     check_run("tandem vocab a.txt -o v.txt --limit-alphabet 2", 0, "2 of 3 characters, for 50 %",
               "the alphabet leaves 1 of 3 characters out: 50 % of the words hold one, and will be "
               "[UNK]; --limit-alphabet 3 keeps all");
+    check_run("tandem vocab a.txt -o v.txt --force --initial 'Cd ##x b-c'", 0, NULL,
+              "warning: the initial token \"Cd\" will never be found: as a text, it is \"cd\" in 1 "
+              "words\nwarning: the initial token \"b-c\" will never be found: as a text, it is "
+              "\"b-c\" in 3 words\n");
     check_run("printf 'a \\377 b' | tandem vocab - -o v.txt --force", 0, NULL,
               "1 bytes are not UTF-8");
     check_run("printf 'ab %0101d' 1 | tandem vocab - -o v.txt --force", 0, "for 50 % of the words",
