@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define FILE_LIMIT ((size_t)1 << 30)
-#define READ_BYTES ((size_t)1 << 20)
+#define READ_BYTES ((size_t)64 << 10)
 
 const char *const tdm_special_names[TDM_SPECIALS] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 const char *const tdm_unicode_mode_names[] = {"huggingface", "google", "unicode", NULL};

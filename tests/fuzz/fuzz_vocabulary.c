@@ -1,5 +1,5 @@
 /* Any bytes as a vocabulary, and behind the last NUL byte a text. What opens is saved and opens again
- * as the same; the text has the same tokens with offsets and without. */
+ * as the same, and the text can be encoded and decoded with it. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "text/tokenizer.h"
@@ -46,26 +46,23 @@ static void check_saved(const tdm_tokenizer *tokenizer, const char *path)
 static void check_text(const tdm_tokenizer *tokenizer, const char *text, size_t bytes)
 {
     tdm_encoder *encoder;
-    tdm_encodings *with, *without;
+    tdm_encodings *encodings = NULL;
     const tdm_text_input input = {.text = text, .bytes = bytes};
     tdm_encode_options options = tdm_encode_default_options();
     options.add_special_tokens = false;
     require(tdm_encoder_create(tokenizer, 1, &encoder) == TDM_OK);
-    require(tdm_encodings_create(&with) == TDM_OK && tdm_encodings_create(&without) == TDM_OK);
-    require(tdm_encoder_encode(encoder, &input, 1, &options, with) == TDM_OK);
-    options.offsets = false;
-    require(tdm_encoder_encode(encoder, &input, 1, &options, without) == TDM_OK);
-    tdm_encoding a = tdm_encodings_get(with, 0), b = tdm_encodings_get(without, 0);
-    require(a.count == b.count);
-    for (int64_t i = 0; i < a.count; i++) {
-        require(a.ids[i] == b.ids[i] && a.words[i] == b.words[i]);
-        require(a.byte_offsets[i].end <= bytes && a.char_offsets[i].end <= a.byte_offsets[i].end);
+    require(tdm_encodings_create(&encodings) == TDM_OK);
+    require(tdm_encoder_encode(encoder, &input, 1, &options, encodings) == TDM_OK);
+    tdm_encoding got = tdm_encodings_get(encodings, 0);
+    for (int64_t i = 0; i < got.count; i++) {
+        require(got.ids[i] < tokenizer->vocabulary.size);
+        require(got.byte_offsets[i].end <= bytes);
+        require(got.char_offsets[i].end <= got.byte_offsets[i].end);
     }
     char *decoded;
-    require(tdm_tokenizer_decode(tokenizer, a.ids, a.count, true, &decoded) == TDM_OK);
+    require(tdm_tokenizer_decode(tokenizer, got.ids, got.count, true, &decoded) == TDM_OK);
     tdm_string_free(decoded);
-    tdm_encodings_destroy(with);
-    tdm_encodings_destroy(without);
+    tdm_encodings_destroy(encodings);
     tdm_encoder_destroy(encoder);
 }
 
