@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define INPUTS_AT_ONCE 16 /* that a thread takes */
+#define MOST_PARTS     ((int64_t)1 << 24)
 
 /* A call of tdm_encoder_encode(): the inputs become lists of tokens on all threads, then it is planned
  * which parts of them are the encodings, then those are written on all threads. */
@@ -201,6 +202,10 @@ static tdm_status plan_input(call *this, int64_t input)
     TDM_TRY(tdm_truncation_lengths(this->options.truncation, budget, has_pair, counts, lengths));
     for (int which = 0; which < 2; which++)
         TDM_TRY(make_windows(this, which, counts[which], lengths[which], &made[which]));
+    TDM_FAIL_IF(made[0] * made[1] > MOST_PARTS, TDM_E_ARG,
+                "%lld parts of the first text with %lld of the second are too many: truncate one "
+                "text only, or to a larger max_length",
+                (long long)made[0], (long long)made[1]);
     tdm_text_range *const *windows = this->encoder->windows;
     TDM_TRY(add_plan(this, input, windows[0][0], windows[1][0]));
     for (int64_t t = 1; t < made[0]; t++) {

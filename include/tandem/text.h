@@ -175,7 +175,7 @@ TDM_API tdm_encoding tdm_encodings_get(const tdm_encodings *encodings, int64_t i
 
 /* The text of ids, as Hugging Face's WordPiece decoder writes it; pieces are glued to what they
  * continue. In new memory with a terminator, which the caller frees with tdm_string_free(). TDM_E_ARG
- * for an id that is not in the vocabulary. */
+ * for an id that is not in the vocabulary; one whose line is blank is nothing. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_tokenizer_decode(const tdm_tokenizer *tokenizer,
                                                        const uint32_t *ids, int64_t count,
                                                        bool skip_special_tokens, char **text);

@@ -707,6 +707,22 @@ START_TEST(no_room_puts_all_into_what_overflows)
 }
 END_TEST
 
+START_TEST(parts_of_both_texts_have_a_limit)
+{
+    enum { TOKENS = 5000 };
+    rig with = open_rig(small, 1);
+    char text[2 * TOKENS + 1];
+    for (int i = 0; i < TOKENS; i++)
+        memcpy(text + 2 * i, "a ", 3);
+    with.options.max_length = 5;
+    with.options.overflow = true;
+    ck_assert_fails(encode(&with, text, text), TDM_E_ARG, "5000 parts of the first text with 5000");
+    with.options.overflow = false;
+    ck_assert_ok(encode(&with, text, text));
+    close_rig(&with);
+}
+END_TEST
+
 START_TEST(vocabularies_that_lack_special_tokens)
 {
     rig with = open_rig("[UNK]\na\n[CLS]\n", 1);
@@ -895,8 +911,8 @@ TDM_CHECK_MAIN(encodings_are_those_of_hugging_face, encodings_without_offsets_ar
                words_and_pieces_are_those_of_google, tricky_strings, special_tokens_in_a_text,
                ids_of_a_text_as_it_stands, added_tokens_are_no_pieces_of_words,
                options_that_cannot_be_are_errors, one_text_that_is_too_short_to_truncate,
-               no_room_puts_all_into_what_overflows, vocabularies_that_lack_special_tokens,
-               empty_inputs, long_texts_have_the_offsets_of_their_words,
-               a_megabyte_of_brackets_and_of_one_word, any_number_of_threads_gives_the_same,
-               the_first_bad_input_is_named, encoding_survives_every_failed_allocation,
-               threads_are_checked)
+               no_room_puts_all_into_what_overflows, parts_of_both_texts_have_a_limit,
+               vocabularies_that_lack_special_tokens, empty_inputs,
+               long_texts_have_the_offsets_of_their_words, a_megabyte_of_brackets_and_of_one_word,
+               any_number_of_threads_gives_the_same, the_first_bad_input_is_named,
+               encoding_survives_every_failed_allocation, threads_are_checked)
