@@ -5,6 +5,8 @@
 
 #include "text/unicode.h"
 
+#include <stdatomic.h>
+
 typedef enum tdm_char_kind {
     TDM_CHAR_WORD = 0,      /* goes on with a word; no bytes: it is deleted */
     TDM_CHAR_APART = 1,     /* a word of its own */
