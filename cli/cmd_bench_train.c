@@ -137,8 +137,8 @@ static tdm_status measure_limit(bench *run)
                              run->command->cancel, &reading));
     run->batch_size = reading.recipe->train.batch_size;
     tdm_backend *backend = NULL;
-    tdm_status status = TDM_OK;
-    if (tdm_input_is_stdin(reading.input))
+    tdm_status status = tdm_recipe_check_training(reading.recipe);
+    if (status == TDM_OK && tdm_input_is_stdin(reading.input))
         status = tdm_fail(TDM_E_ARG, "standard input cannot be read more than once: name a file");
     if (status == TDM_OK && run->bytes_per_row == 0)
         status = measure_bytes(run, &reading);

@@ -3,6 +3,7 @@
 #include "cli/field_stats.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
+#include "cli/text_stats.h"
 #include "cli/verbs.h"
 #include "data/bad_records.h"
 
@@ -13,15 +14,31 @@ typedef struct check_values {
 typedef struct checking {
     tdm_reading reading;
     tdm_bad_record_log *log;
-    tdm_field_stats *stats;
+    tdm_field_stats *stats;       /* ctr */
+    tdm_document_stats documents; /* mlm */
     int64_t records;
 } checking;
+
+static bool is_text(const checking *check)
+{
+    return check->reading.recipe->task == TDM_TASK_MLM;
+}
+
+/* Records that are of use: rows, or documents with a token. */
+static int64_t good_rows(const checking *check)
+{
+    return is_text(check) ? check->documents.documents : tdm_field_stats_rows(check->stats);
+}
 
 static tdm_status take_block(void *context, const tdm_extract *block)
 {
     checking *check = context;
     check->records += block->records;
-    tdm_field_stats_add(check->stats, check->reading.featurizer, block, block->rows);
+    const tdm_reading *reading = &check->reading;
+    if (is_text(check))
+        tdm_document_stats_add(&check->documents, reading->featurizer, reading->tokenizer, block);
+    else
+        tdm_field_stats_add(check->stats, reading->featurizer, block, block->rows);
     const tdm_bad_report report = tdm_bad_report_of(block);
     return tdm_bad_record_log_add(check->log, check->reading.input, &report);
 }
@@ -46,17 +63,35 @@ static tdm_status append_reasons(const checking *check, tdm_text *text)
     return TDM_OK;
 }
 
+/* Nearly all documents are a sentence: pairs would nearly all have a random B. */
+static tdm_status append_documents(const checking *check, tdm_text *text)
+{
+    const tdm_document_stats *stats = &check->documents;
+    const tdm_recipe *recipe = check->reading.recipe;
+    TDM_TRY(tdm_text_printf(
+        text, "%lld records with bytes that are not UTF-8\n%lld records without a token\n\n",
+        (long long)tdm_bad_record_log_counts(check->log).encoding_errors,
+        (long long)(check->records - bad_count(check) - stats->documents)));
+    TDM_TRY(tdm_document_stats_text(stats, text));
+    if (recipe->text.sequences == TDM_SEGMENT_PAIRS && 10 * stats->alone > 9 * stats->documents)
+        tdm_console_print("warning: a document is one sentence, so that pairs have no second one: "
+                          "does a blank line stand behind each line?");
+    return TDM_OK;
+}
+
 static tdm_status append_result(const checking *check, tdm_text *text)
 {
     int64_t bad = bad_count(check);
     double records = (double)check->records;
-    TDM_TRY(tdm_text_printf(text, "%lld records, %lld rows, %lld bad (%.3g%%)\n",
-                            (long long)check->records,
-                            (long long)tdm_field_stats_rows(check->stats), (long long)bad,
+    TDM_TRY(tdm_text_printf(text, "%lld records, %lld %s, %lld bad (%.3g%%)\n",
+                            (long long)check->records, (long long)good_rows(check),
+                            is_text(check) ? "documents" : "rows", (long long)bad,
                             check->records > 0 ? 100 * (double)bad / records : 0.0));
     TDM_TRY(append_reasons(check, text));
-    if (tdm_field_stats_rows(check->stats) == 0)
+    if (good_rows(check) == 0)
         return TDM_OK;
+    if (is_text(check))
+        return append_documents(check, text);
     TDM_TRY(tdm_text_printf(text, "mean label %.5f\n\n", tdm_field_stats_label_mean(check->stats)));
     return tdm_field_stats_text(check->stats, text);
 }
@@ -71,14 +106,21 @@ static tdm_status print_json(const checking *check)
 {
     const tdm_bad_reason *reasons;
     int count = tdm_bad_record_log_reasons(check->log, &reasons);
-    json_t *stats;
-    TDM_TRY(tdm_field_stats_json(check->stats, &stats));
+    json_t *stats = NULL;
+    if (!is_text(check))
+        TDM_TRY(tdm_field_stats_json(check->stats, &stats));
     json_t *list = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:I, s:s}", "column", reasons[i].column,
                                         "reason", reasons[i].reason, "records",
                                         (json_int_t)reasons[i].count, "first", reasons[i].first));
+    if (is_text(check))
+        return tdm_console_json(
+            json_pack("{s:I, s:I, s:I, s:o, s:o}", "records", (json_int_t)check->records,
+                      "bad_records", (json_int_t)bad_count(check), "encoding_errors",
+                      (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors, "reasons",
+                      list, "text", tdm_document_stats_json(&check->documents)));
     return tdm_console_json(json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o}", "records", (json_int_t)check->records, "rows",
         (json_int_t)tdm_field_stats_rows(check->stats), "bad_records", (json_int_t)bad_count(check),
@@ -98,7 +140,8 @@ static tdm_status verdict(const checking *check)
     TDM_FAIL_IF(bad > allowed, TDM_E_DATA,
                 "%.0f bad records: training would stop (data.on_bad_record, data.max_bad_records)",
                 bad);
-    TDM_FAIL_IF(tdm_field_stats_rows(check->stats) == 0, TDM_E_DATA, "there is no record");
+    TDM_FAIL_IF(good_rows(check) == 0, TDM_E_DATA,
+                is_text(check) ? "there is no document" : "there is no record");
     return TDM_OK;
 }
 
@@ -107,7 +150,8 @@ static tdm_status run_check(const tdm_command *command, checking *check)
     const check_values *values = command->values;
     TDM_TRY(tdm_bad_record_log_create(
         TDM_BAD_RECORD_SKIP, (tdm_share){.value = 1, .is_share = true}, NULL, &check->log));
-    TDM_TRY(tdm_field_stats_create(check->reading.spec, &check->stats));
+    if (!is_text(check))
+        TDM_TRY(tdm_field_stats_create(check->reading.spec, &check->stats));
     tdm_progress progress;
     tdm_progress_init(&progress, "checking", check->reading.recipe->train.log_every_seconds);
     TDM_TRY(tdm_reading_blocks(&check->reading, command->cancel, take_block, tdm_progress_rows,

@@ -1,6 +1,7 @@
 /* tandem features: records as the model will see them. */
 #include "cli/console.h"
 #include "cli/field_stats.h"
+#include "cli/masked_rows.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
 #include "cli/verbs.h"
@@ -247,13 +248,29 @@ static tdm_status show_stats(showing *show, const tdm_command *command)
     return status;
 }
 
+static tdm_status show_sequences(tdm_reading *reading, const tdm_command *command)
+{
+    const features_values *values = command->values;
+    TDM_TRY(tdm_reading_select_training(reading));
+    return values->stats
+               ? tdm_masked_rows_stats(reading, values->json, command->cancel)
+               : tdm_masked_rows_show(reading, values->rows, values->json, command->cancel);
+}
+
+static tdm_status show_features(showing *show, const tdm_command *command)
+{
+    if (show->reading.recipe->task == TDM_TASK_MLM)
+        return show_sequences(&show->reading, command);
+    return show->values->stats ? show_stats(show, command) : show_rows(show);
+}
+
 static tdm_status run(const tdm_command *command)
 {
     showing show = {.values = command->values};
     const tdm_recipe_arguments arguments = tdm_command_recipe_arguments(command);
     TDM_TRY(tdm_reading_open(command->plain[0], &arguments, -1, TDM_CTR_PREDICTION, command->cancel,
                              &show.reading));
-    tdm_status status = show.values->stats ? show_stats(&show, command) : show_rows(&show);
+    tdm_status status = show_features(&show, command);
     tdm_text_free(&show.text);
     json_decref(show.json);
     tdm_free(show.cell);
@@ -269,11 +286,11 @@ static const tdm_option options[] = {
      .min = 1,
      .max = 100000,
      .fallback = 3,
-     .help = "good records to show (3)"},
+     .help = "good records, or sequences, to show (3)"},
     {.name = "stats",
      .type = TDM_OPTION_FLAG,
      .offset = offsetof(features_values, stats),
-     .help = "read everything: what is missing, how full the tables get"},
+     .help = "read everything: what is missing, how full the tables get; how long sequences are"},
     {.name = "json",
      .type = TDM_OPTION_FLAG,
      .offset = offsetof(features_values, json),
@@ -291,9 +308,14 @@ const tdm_verb tdm_verb_features = {
         "and the row of the embedding table that it becomes; and the dense numbers. Labels may be\n"
         "missing.\n"
         "\n"
+        "Of a text recipe it shows the first sequences of the first epoch, in the order of the\n"
+        "training. The house<river> is a token that the model sees, and the one that it has to\n"
+        "predict there: mostly [MASK]<river>; a random one; or river<river>, which was kept.\n"
+        "\n"
         "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
         "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz --rows 1 --json\n"
-        "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz --stats",
+        "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz --stats\n"
+        "  tandem features recipes/bert/bert_mini.yaml corpus.txt.gz text.tokenizer=vocab.txt",
     .options = options,
     .values_bytes = sizeof(features_values),
     .min_plain = 1,

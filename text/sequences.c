@@ -217,7 +217,7 @@ static tdm_status sum_tokens(tdm_sequence_builder *builder)
 
 tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, uint64_t seed,
                                bool shuffled, tdm_window *window, tdm_sequence_scratch *scratch,
-                               int64_t *cut)
+                               tdm_sequence_counts *counts)
 {
     tdm_sequence_builder builder = {
         .options = options, .marks = marks, .seed = seed, .window = window, .scratch = scratch};
@@ -229,6 +229,7 @@ tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, u
                 "a window has too many sequences: set data.window_blocks lower");
     if (shuffled)
         shuffle(&builder, window->order, window->rows, TDM_LAYER_ROWS);
-    *cut = builder.cut;
+    *counts = (tdm_sequence_counts){.documents = (int64_t)scratch->document_count,
+                                    .cut_tokens = builder.cut};
     return sum_tokens(&builder);
 }

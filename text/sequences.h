@@ -60,12 +60,18 @@ TDM_MUST_CHECK tdm_status tdm_sequence_scratch_create(tdm_sequence_scratch **out
 /* NULL is allowed. */
 void tdm_sequence_scratch_destroy(tdm_sequence_scratch *scratch);
 
+/* What a window was made of. */
+typedef struct tdm_sequence_counts {
+    int64_t documents;
+    int64_t cut_tokens; /* that pairs left out */
+} tdm_sequence_counts;
+
 /* Sets window->rows, order, details and token_ends from its blocks, whose marks are u8 in column
- * `marks` (see text/masking.h). `shuffle` false: documents and sequences keep their order. *cut is
- * how many tokens pairs left out. */
+ * `marks` (see text/masking.h). `shuffle` false: documents and sequences keep their order. */
 TDM_MUST_CHECK tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks,
                                               uint64_t seed, bool shuffle, tdm_window *window,
-                                              tdm_sequence_scratch *scratch, int64_t *cut);
+                                              tdm_sequence_scratch *scratch,
+                                              tdm_sequence_counts *counts);
 
 tdm_sequence tdm_sequence_get(const tdm_window *window, int64_t row);
 

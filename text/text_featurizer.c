@@ -49,7 +49,7 @@ typedef struct text_featurizer {
     text_tensors tensors;
     thread_scratch *scratch; /* [threads] */
     int threads;
-    _Atomic int64_t sequence_count, token_count, cut_count;
+    _Atomic int64_t sequence_count, document_count, token_count, cut_count;
 } text_featurizer;
 
 static thread_scratch *scratch_of(const text_featurizer *featurizer)
@@ -128,15 +128,17 @@ static tdm_status open_window(const tdm_featurizer *base, uint64_t seed, bool sh
                               tdm_window *window)
 {
     text_featurizer *featurizer = (text_featurizer *)(uintptr_t)base;
-    int64_t cut, tokens = 0;
+    tdm_sequence_counts counts;
+    int64_t tokens = 0;
     window->seed = seed;
     TDM_TRY(tdm_sequences_build(&featurizer->sequences, COLUMN_MARKS, seed, shuffle, window,
-                                scratch_of(featurizer)->sequences, &cut));
+                                scratch_of(featurizer)->sequences, &counts));
     for (int b = 0; b < window->block_count; b++)
         tokens += window->blocks[b]->rows;
     atomic_fetch_add(&featurizer->sequence_count, window->rows);
+    atomic_fetch_add(&featurizer->document_count, counts.documents);
     atomic_fetch_add(&featurizer->token_count, tokens);
-    atomic_fetch_add(&featurizer->cut_count, cut);
+    atomic_fetch_add(&featurizer->cut_count, counts.cut_tokens);
     return TDM_OK;
 }
 
@@ -144,6 +146,7 @@ tdm_text_counts tdm_text_featurizer_counts(const tdm_featurizer *base)
 {
     text_featurizer *featurizer = (text_featurizer *)(uintptr_t)base;
     return (tdm_text_counts){.sequences = atomic_load(&featurizer->sequence_count),
+                             .documents = atomic_load(&featurizer->document_count),
                              .tokens = atomic_load(&featurizer->token_count),
                              .cut_tokens = atomic_load(&featurizer->cut_count)};
 }

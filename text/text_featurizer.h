@@ -34,6 +34,7 @@
 /* What was made of text so far, all epochs together. */
 typedef struct tdm_text_counts {
     int64_t sequences;
+    int64_t documents;
     int64_t tokens;     /* of documents */
     int64_t cut_tokens; /* of these, left out by pairs */
 } tdm_text_counts;

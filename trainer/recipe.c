@@ -57,14 +57,16 @@ static void free_overrides(override_list *list)
     tdm_free(list->items);
 }
 
-/* Sections of other tasks would be unknown keys: the task is looked at before all else. */
-static tdm_status check_task(const tdm_config_node *root)
+/* Sections of other tasks are unknown keys: the task is looked at before all else. What is wrong with
+ * it, binding says. */
+static tdm_status find_task(const tdm_config_node *root, int *task)
 {
     const tdm_config_node *node = tdm_config_get(root, "task");
-    const char *task = tdm_config_text(node);
-    if (task == NULL || (strcmp(task, "mlm") != 0 && strcmp(task, "classify") != 0))
+    const char *name = tdm_config_text(node);
+    *task = name != NULL && strcmp(name, "mlm") == 0 ? TDM_TASK_MLM : TDM_TASK_CTR;
+    if (name == NULL || strcmp(name, "classify") != 0)
         return TDM_OK;
-    (void)tdm_config_fail(node, "%s is not in this version of tandem; it trains ctr", task);
+    (void)tdm_config_fail(node, "classify is not in this version of tandem; it has ctr and mlm");
     return TDM_E_UNSUPPORTED;
 }
 
@@ -78,18 +80,30 @@ static tdm_status default_output(const char *path, char **out)
     return tdm_format(out, "runs/%.*s", (int)length, name);
 }
 
+/* Documents are the records of text, unless the recipe says what they are. */
+static void default_format(tdm_recipe *recipe)
+{
+    if (recipe->task != TDM_TASK_MLM || tdm_recipe_node(recipe, "data", "format") != NULL)
+        return;
+    while (tdm_record_formats[recipe->data.format] != &tdm_format_text)
+        recipe->data.format++;
+}
+
 static tdm_status complete(tdm_recipe *recipe)
 {
+    const tdm_model_type *const *models = tdm_recipe_models(recipe->task);
     tdm_model_section *section;
-    TDM_TRY(tdm_model_section_bind(recipe->model, &section));
+    default_format(recipe);
+    TDM_TRY(tdm_model_section_bind(models, recipe->model, &section));
     recipe->model_section = section;
-    recipe->model_type = tdm_models[section->values->type];
+    recipe->model_type = models[section->values->type];
     recipe->model_options = (char *)section->values + TDM_MODEL_OPTIONS;
     recipe->init_from = section->values->init_from;
     TDM_TRY(tdm_train_source_bind(recipe->data.train, &recipe->corpora));
     TDM_TRY(tdm_eval_source_bind(recipe->data.eval, &recipe->eval));
-    TDM_TRY(tdm_optimizer_resolve(tdm_config_get(tdm_config_root(recipe->config), "optimizer"),
-                                  &recipe->optimizer));
+    if (recipe->task == TDM_TASK_CTR)
+        TDM_TRY(tdm_optimizer_resolve(tdm_config_get(tdm_config_root(recipe->config), "optimizer"),
+                                      &recipe->optimizer));
     if (recipe->output.dir == NULL)
         TDM_TRY(default_output(recipe->path, &recipe->output.dir));
     if (recipe->train.precision == TDM_PRECISION_AUTO)
@@ -106,9 +120,10 @@ static tdm_status bind_recipe(tdm_config *config, const char *path, tdm_recipe *
     tdm_recipe *recipe = NULL;
     tdm_status status;
     *out = NULL;
-    TDM_TRY_GOTO(check_task(tdm_config_root(config)), fail);
+    int task;
+    TDM_TRY_GOTO(find_task(tdm_config_root(config), &task), fail);
     TDM_TRY_GOTO(tdm_alloc(1, sizeof *recipe, &recipe), fail);
-    TDM_TRY_GOTO(tdm_config_bind(tdm_config_root(config), &tdm_recipe_schema, recipe), fail);
+    TDM_TRY_GOTO(tdm_config_bind(tdm_config_root(config), tdm_recipe_schema(task), recipe), fail);
     recipe->config = config;
     config = NULL;
     TDM_TRY_GOTO(tdm_strdup(path, &recipe->path), fail);
@@ -173,7 +188,7 @@ void tdm_recipe_free(tdm_recipe *recipe)
     tdm_eval_source_deinit(&recipe->eval);
     char *path = recipe->path;
     tdm_config *config = recipe->config;
-    tdm_config_unbind(&tdm_recipe_schema, recipe);
+    tdm_config_unbind(tdm_recipe_schema(recipe->task), recipe);
     tdm_config_free(config);
     tdm_free(path);
     tdm_free(recipe);
@@ -208,6 +223,12 @@ tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *in
                                    tdm_input_format(input), out);
 }
 
+tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out)
+{
+    return tdm_text_open_tokenizer(&recipe->text,
+                                   tdm_config_get(tdm_config_root(recipe->config), "text"), out);
+}
+
 tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out)
 {
     if (recipe->cache.dir != NULL)
@@ -225,10 +246,11 @@ tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out)
 
 tdm_status tdm_recipe_emit(const tdm_recipe *recipe, tdm_text *text)
 {
+    const tdm_config_schema *schema = tdm_recipe_schema(recipe->task);
     const tdm_model_section *section = recipe->model_section;
-    for (int i = 0; i < tdm_recipe_schema.count; i++) {
-        const tdm_config_key *key = &tdm_recipe_schema.keys[i];
-        const tdm_config_schema one = {.size = tdm_recipe_schema.size, .keys = key, .count = 1};
+    for (int i = 0; i < schema->count; i++) {
+        const tdm_config_key *key = &schema->keys[i];
+        const tdm_config_schema one = {.size = schema->size, .keys = key, .count = 1};
         if (strcmp(key->name, TDM_RECIPE_MODEL) != 0) {
             TDM_TRY(tdm_config_emit(&one, recipe, 0, text));
             continue;
@@ -239,13 +261,14 @@ tdm_status tdm_recipe_emit(const tdm_recipe *recipe, tdm_text *text)
     return TDM_OK;
 }
 
-static tdm_status describe_models(tdm_text *text)
+static tdm_status describe_models(int task, tdm_text *text)
 {
-    for (int i = 0; tdm_models[i] != NULL; i++) {
+    const tdm_model_type *const *models = tdm_recipe_models(task);
+    for (int i = 0; models[i] != NULL; i++) {
         tdm_model_section *section;
-        TDM_TRY(tdm_text_printf(text, "\n# model.type: %s: %s\n", tdm_models[i]->name,
-                                tdm_models[i]->help));
-        TDM_TRY(tdm_model_section_create(tdm_models[i], &section));
+        TDM_TRY(
+            tdm_text_printf(text, "\n# model.type: %s: %s\n", models[i]->name, models[i]->help));
+        TDM_TRY(tdm_model_section_create(models, models[i], &section));
         tdm_status status = tdm_config_describe(&section->schema, TDM_RECIPE_MODEL, text);
         tdm_model_section_destroy(section);
         TDM_TRY(status);
@@ -253,15 +276,31 @@ static tdm_status describe_models(tdm_text *text)
     return tdm_text_printf(text, "\n");
 }
 
+/* What an mlm recipe has and a ctr recipe has not. */
+static tdm_status describe_mlm(tdm_text *text)
+{
+    const tdm_config_schema *train = tdm_train_schema(TDM_TASK_MLM);
+    const tdm_config_schema tokens = {
+        .size = train->size, .keys = &train->keys[train->count - 1], .count = 1};
+    TDM_TRY(tdm_text_printf(text,
+                            "\n# task: mlm: text in place of features, optimizer and metrics; "
+                            "train.batch_tokens in place of train.batch_size; data.format is "
+                            "text unless said\n"));
+    TDM_TRY(tdm_config_describe(&tdm_text_schema, "text", text));
+    TDM_TRY(tdm_config_describe(&tokens, "train", text));
+    return describe_models(TDM_TASK_MLM, text);
+}
+
 tdm_status tdm_recipe_describe(tdm_text *text)
 {
-    for (int i = 0; i < tdm_recipe_schema.count; i++) {
-        const tdm_config_key *key = &tdm_recipe_schema.keys[i];
-        const tdm_config_schema one = {.size = tdm_recipe_schema.size, .keys = key, .count = 1};
+    const tdm_config_schema *schema = tdm_recipe_schema(TDM_TASK_CTR);
+    for (int i = 0; i < schema->count; i++) {
+        const tdm_config_key *key = &schema->keys[i];
+        const tdm_config_schema one = {.size = schema->size, .keys = key, .count = 1};
         if (strcmp(key->name, TDM_RECIPE_MODEL) == 0)
-            TDM_TRY(describe_models(text));
+            TDM_TRY(describe_models(TDM_TASK_CTR, text));
         else
             TDM_TRY(tdm_config_describe(&one, "", text));
     }
-    return TDM_OK;
+    return describe_mlm(text);
 }

@@ -6,6 +6,8 @@
 #include "data/options.h"
 #include "features/feature_spec.h"
 #include "models/model.h"
+#include "models/text_models.h"
+#include "text/text_options.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 
@@ -28,9 +30,10 @@ typedef enum tdm_device_choice {
 } tdm_device_choice;
 
 typedef struct tdm_train_options {
-    int64_t epochs;    /* 0: without end, until max_steps */
-    int64_t max_steps; /* 0: none */
-    int64_t batch_size;
+    int64_t epochs;           /* 0: without end, until max_steps */
+    int64_t max_steps;        /* 0: none */
+    int64_t batch_size;       /* ctr */
+    int64_t batch_tokens;     /* mlm */
     int precision;            /* tdm_precision */
     double clip_norm;         /* 0: off */
     int64_t eval_every_steps; /* 0: at the end only */
@@ -62,7 +65,8 @@ typedef struct tdm_recipe {
     int task; /* tdm_task */
     int64_t seed;
     tdm_data_options data;
-    tdm_feature_options features;
+    tdm_feature_options features; /* ctr, like optimizer and metrics */
+    tdm_text_options text;        /* mlm */
     const tdm_config_node *model;
     tdm_optimizer_options optimizer;
     tdm_train_options train;
@@ -111,7 +115,8 @@ TDM_MUST_CHECK tdm_status tdm_recipe_load_run(const char *run_folder, tdm_recipe
 void tdm_recipe_free(tdm_recipe *recipe);
 
 /* Checks what training needs and eval or predict do not: that there is something to train on, and
- * that standard input, epochs, cache, schedule and data.eval fit together. */
+ * that standard input, epochs, cache, schedule and data.eval fit together. TDM_E_UNSUPPORTED for a
+ * task that cannot be trained yet. */
 TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
 
 /* Opens the files of data.train, in order, and completes the recipe with what order depends on:
@@ -119,9 +124,12 @@ TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
 TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel,
                                                 tdm_input **out);
 
-/* Resolves the features section against an input. */
+/* Resolves the features section of a ctr recipe against an input. */
 TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,
                                                   tdm_feature_spec **out);
+
+/* Opens the tokenizer of an mlm recipe; freed with tdm_tokenizer_close(). */
+TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out);
 
 /* Where caches lie: cache.dir, or the user's cache folder. In new memory, freed with tdm_free(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out);

@@ -33,7 +33,33 @@ static tdm_status refuse(const tdm_recipe *recipe, const char *section, const ch
     return tdm_fail(TDM_E_CONFIG, "%s: %s.%s: %s", recipe->path, section, key, message);
 }
 
-tdm_status tdm_recipe_check(const tdm_recipe *recipe)
+static tdm_status check_mlm(const tdm_recipe *recipe)
+{
+    const tdm_bert_options *model = recipe->model_options;
+    long long lanes = recipe->data.lanes, tokens = recipe->train.batch_tokens;
+    long long length = recipe->text.max_length;
+    char message[256];
+    const tdm_record_format_type *format = tdm_record_formats[recipe->data.format];
+    if (format != &tdm_format_text && format != &tdm_format_jsonl)
+        return refuse(recipe, "data", "format", "mlm reads documents: take text or jsonl");
+    TDM_TRY(tdm_text_options_check(&recipe->text,
+                                   tdm_config_get(tdm_config_root(recipe->config), "text")));
+    if (tokens / lanes < length) {
+        snprintf(message, sizeof message,
+                 "%lld is %lld for each of data.lanes, %lld, less than text.max_length, %lld: %lld "
+                 "would be enough",
+                 tokens, tokens / lanes, lanes, length, length * lanes);
+        return refuse(recipe, "train", "batch_tokens", message);
+    }
+    if (model->hidden % model->heads != 0) {
+        snprintf(message, sizeof message, "%lld is not a multiple of model.heads, %lld",
+                 (long long)model->hidden, (long long)model->heads);
+        return refuse(recipe, "model", "hidden", message);
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_batch_size(const tdm_recipe *recipe)
 {
     const tdm_train_options *train = &recipe->train;
     if (train->batch_size % recipe->data.lanes != 0) {
@@ -45,6 +71,13 @@ tdm_status tdm_recipe_check(const tdm_recipe *recipe)
                  (long long)train->batch_size, lanes, up);
         return refuse(recipe, "train", "batch_size", message);
     }
+    return TDM_OK;
+}
+
+tdm_status tdm_recipe_check(const tdm_recipe *recipe)
+{
+    const tdm_train_options *train = &recipe->train;
+    TDM_TRY(recipe->task == TDM_TASK_MLM ? check_mlm(recipe) : check_batch_size(recipe));
     if (train->precision == TDM_PRECISION_BF16) {
         (void)refuse(recipe, "train", "precision",
                      "bf16 is not in this version of tandem; take fp32");
@@ -72,6 +105,13 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
 
 tdm_status tdm_recipe_check_training(const tdm_recipe *recipe)
 {
+    if (recipe->task == TDM_TASK_MLM) {
+        (void)tdm_config_fail(
+            tdm_config_get(tdm_config_root(recipe->config), "task"),
+            "mlm cannot be trained yet; tandem check, features and bench features "
+            "read such a recipe");
+        return TDM_E_UNSUPPORTED;
+    }
     if (recipe->corpora.files.count == 0)
         return refuse(recipe, "data", "train",
                       "there is nothing to train on: name files here or on the command line");

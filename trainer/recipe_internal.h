@@ -4,9 +4,15 @@
 
 #include "trainer/recipe.h"
 
-/* The sections of a recipe. `model` is a node there: its keys depend on its type. */
-extern const tdm_config_schema tdm_recipe_schema;
+/* The sections of a task's recipe. `model` is a node there: its keys depend on its type. */
+const tdm_config_schema *tdm_recipe_schema(int task);
 #define TDM_RECIPE_MODEL "model"
+
+/* The models of a task, ended by NULL. */
+const tdm_model_type *const *tdm_recipe_models(int task);
+
+/* The keys of a task's `train` section; the last one is train.batch_tokens where it is mlm's. */
+const tdm_config_schema *tdm_train_schema(int task);
 
 /* The section `model`, bound: a struct that begins with what every model has and goes on with the
  * options of the type, at TDM_MODEL_OPTIONS. */
@@ -15,17 +21,19 @@ typedef struct tdm_model_section {
     tdm_config_key *keys;
     const char **type_names; /* the choices of `type` */
     struct tdm_model_common {
-        int type; /* index in tdm_models */
+        int type; /* index in the models of the task */
         char *init_from;
     } * values;
 } tdm_model_section;
 
 #define TDM_MODEL_OPTIONS ((size_t)64)
 
-/* Composes the schema of the model type, without values. */
-TDM_MUST_CHECK tdm_status tdm_model_section_create(const tdm_model_type *type,
+/* Composes the schema of the model type, one of `models`, without values. */
+TDM_MUST_CHECK tdm_status tdm_model_section_create(const tdm_model_type *const *models,
+                                                   const tdm_model_type *type,
                                                    tdm_model_section **out);
-TDM_MUST_CHECK tdm_status tdm_model_section_bind(const tdm_config_node *node,
+TDM_MUST_CHECK tdm_status tdm_model_section_bind(const tdm_model_type *const *models,
+                                                 const tdm_config_node *node,
                                                  tdm_model_section **out);
 /* NULL is allowed. */
 void tdm_model_section_destroy(tdm_model_section *section);

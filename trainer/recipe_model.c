@@ -19,21 +19,22 @@ static const tdm_config_key common_keys[] = {
 };
 #define COMMON_KEYS ((int)(sizeof common_keys / sizeof common_keys[0]))
 
-static int count_models(void)
+static int count_models(const tdm_model_type *const *models)
 {
     int count = 0;
-    while (tdm_models[count] != NULL)
+    while (models[count] != NULL)
         count++;
     return count;
 }
 
-static tdm_status compose(tdm_model_section *section, const tdm_model_type *type)
+static tdm_status compose(tdm_model_section *section, const tdm_model_type *const *models,
+                          const tdm_model_type *type)
 {
-    int models = count_models();
+    int count = count_models(models);
     int own = type->schema == NULL ? 0 : type->schema->count;
-    TDM_TRY(tdm_alloc((size_t)models + 1, sizeof *section->type_names, &section->type_names));
-    for (int i = 0; i < models; i++)
-        section->type_names[i] = tdm_models[i]->name;
+    TDM_TRY(tdm_alloc((size_t)count + 1, sizeof *section->type_names, &section->type_names));
+    for (int i = 0; i < count; i++)
+        section->type_names[i] = models[i]->name;
     TDM_TRY(tdm_alloc((size_t)(COMMON_KEYS + own), sizeof *section->keys, &section->keys));
     memcpy(section->keys, common_keys, sizeof common_keys);
     section->keys[0].choices = section->type_names;
@@ -49,10 +50,11 @@ static tdm_status compose(tdm_model_section *section, const tdm_model_type *type
     return TDM_OK;
 }
 
-tdm_status tdm_model_section_create(const tdm_model_type *type, tdm_model_section **out)
+tdm_status tdm_model_section_create(const tdm_model_type *const *models, const tdm_model_type *type,
+                                    tdm_model_section **out)
 {
     TDM_TRY(tdm_alloc(1, sizeof **out, out));
-    tdm_status status = compose(*out, type);
+    tdm_status status = compose(*out, models, type);
     if (status != TDM_OK) {
         tdm_model_section_destroy(*out);
         *out = NULL;
@@ -61,25 +63,25 @@ tdm_status tdm_model_section_create(const tdm_model_type *type, tdm_model_sectio
 }
 
 /* The type that the node names; NULL where it names none that there is. */
-static const tdm_model_type *find_type(const tdm_config_node *node)
+static const tdm_model_type *find_type(const tdm_model_type *const *models,
+                                       const tdm_config_node *node)
 {
     const char *name = tdm_config_text(tdm_config_get(node, "type"));
-    for (int i = 0; name != NULL && tdm_models[i] != NULL; i++) {
-        if (strcmp(tdm_models[i]->name, name) == 0)
-            return tdm_models[i];
+    for (int i = 0; name != NULL && models[i] != NULL; i++) {
+        if (strcmp(models[i]->name, name) == 0)
+            return models[i];
     }
     return NULL;
 }
 
 /* Says what is wrong with `type`. */
-static tdm_status refuse_type(const tdm_config_node *node, tdm_model_section *section)
+static tdm_status refuse_type(const tdm_config_node *node, tdm_model_section *section, int models)
 {
     const tdm_config_key *key = &section->keys[0];
     const tdm_config_node *value = tdm_config_get(node, "type");
     const char *name = tdm_config_text(value);
     tdm_text known = {0};
     tdm_status status = TDM_OK;
-    int models = count_models();
     for (int i = 0; i < models && status == TDM_OK; i++)
         status = tdm_text_printf(&known, "%s%s", i > 0 ? ", " : "", key->choices[i]);
     if (status == TDM_OK && name == NULL)
@@ -97,15 +99,16 @@ static tdm_status refuse_type(const tdm_config_node *node, tdm_model_section *se
     return status;
 }
 
-tdm_status tdm_model_section_bind(const tdm_config_node *node, tdm_model_section **out)
+tdm_status tdm_model_section_bind(const tdm_model_type *const *models, const tdm_config_node *node,
+                                  tdm_model_section **out)
 {
-    const tdm_model_type *type = find_type(node);
+    const tdm_model_type *type = find_type(models, node);
     tdm_model_section *section;
     tdm_status status;
     *out = NULL;
-    TDM_TRY(tdm_model_section_create(type == NULL ? tdm_models[0] : type, &section));
+    TDM_TRY(tdm_model_section_create(models, type == NULL ? models[0] : type, &section));
     if (type == NULL) {
-        status = refuse_type(node, section);
+        status = refuse_type(node, section, count_models(models));
         goto fail;
     }
     TDM_TRY_GOTO(tdm_alloc(section->schema.size, 1, &section->values), fail);

@@ -12,7 +12,15 @@ const char *const tdm_keep_best_names[] = {"auc", "logloss", "none", NULL};
 
 #define TRAIN(member) offsetof(tdm_train_options, member)
 
+/* The first key is of ctr only, the last one of mlm only. */
 static const tdm_config_key train_keys[] = {
+    {.name = "batch_size",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(batch_size),
+     .fallback = "4096",
+     .min = 1,
+     .max = 1 << 24,
+     .help = "rows of a step, a multiple of data.lanes"},
     {.name = "epochs",
      .type = TDM_CONFIG_INT,
      .offset = TRAIN(epochs),
@@ -27,13 +35,6 @@ static const tdm_config_key train_keys[] = {
      .min = 0,
      .max = 1e15,
      .help = "training ends after so many steps; 0: with the last epoch"},
-    {.name = "batch_size",
-     .type = TDM_CONFIG_INT,
-     .offset = TRAIN(batch_size),
-     .fallback = "4096",
-     .min = 1,
-     .max = 1 << 24,
-     .help = "rows of a step, a multiple of data.lanes"},
     {.name = "precision",
      .type = TDM_CONFIG_CHOICE,
      .offset = TRAIN(precision),
@@ -81,9 +82,20 @@ static const tdm_config_key train_keys[] = {
      .min = 0,
      .max = 1024,
      .help = "of the pool; 0: one a core. The result is the same with any number"},
+    {.name = "batch_tokens",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(batch_tokens),
+     .fallback = "16384",
+     .min = 1,
+     .max = 1 << 26,
+     .help = "most tokens of a step, shared out over data.lanes"},
 };
+#define TRAIN_KEYS ((int)(sizeof train_keys / sizeof train_keys[0]) - 1)
 
-static const tdm_config_schema train_schema = {.size = sizeof(tdm_train_options), KEYS(train_keys)};
+static const tdm_config_schema train_schema = {
+    .size = sizeof(tdm_train_options), .keys = train_keys, .count = TRAIN_KEYS};
+static const tdm_config_schema text_train_schema = {
+    .size = sizeof(tdm_train_options), .keys = train_keys + 1, .count = TRAIN_KEYS};
 
 #define CHECKPOINT(member) offsetof(tdm_checkpoint_options, member)
 
@@ -148,27 +160,30 @@ static const tdm_config_schema output_schema = {.size = sizeof(struct tdm_output
         .section = (of), .help = (text)                                                            \
     }
 
-static const tdm_config_key recipe_keys[] = {
-    {.name = "task",
-     .type = TDM_CONFIG_CHOICE,
-     .offset = offsetof(tdm_recipe, task),
-     .fallback = "ctr",
-     .choices = tasks,
-     .help = "what is learnt"},
-    {.name = "seed",
-     .type = TDM_CONFIG_INT,
-     .offset = offsetof(tdm_recipe, seed),
-     .fallback = "1",
-     .min = 0,
-     .max = 0x1p53,
-     .help = "of initial values, order and dropout"},
+#define TASK_AND_SEED                                                                              \
+    {.name = "task",                                                                               \
+     .type = TDM_CONFIG_CHOICE,                                                                    \
+     .offset = offsetof(tdm_recipe, task),                                                         \
+     .fallback = "ctr",                                                                            \
+     .choices = tasks,                                                                             \
+     .help = "what is learnt"},                                                                    \
+    {                                                                                              \
+        .name = "seed", .type = TDM_CONFIG_INT, .offset = offsetof(tdm_recipe, seed),              \
+        .fallback = "1", .min = 0, .max = 0x1p53,                                                  \
+        .help = "of initial values, order, masks and dropout"                                      \
+    }
+
+#define MODEL                                                                                      \
+    {                                                                                              \
+        .name = TDM_RECIPE_MODEL, .type = TDM_CONFIG_NODE, .offset = offsetof(tdm_recipe, model),  \
+        .fallback = "~", .help = "what is trained"                                                 \
+    }
+
+static const tdm_config_key ctr_keys[] = {
+    TASK_AND_SEED,
     SECTION(data, &tdm_data_schema, "what is read"),
     SECTION(features, &tdm_feature_schema, "what a record becomes"),
-    {.name = TDM_RECIPE_MODEL,
-     .type = TDM_CONFIG_NODE,
-     .offset = offsetof(tdm_recipe, model),
-     .fallback = "~",
-     .help = "what is trained"},
+    MODEL,
     SECTION(optimizer, &tdm_optimizer_schema, "how it is trained"),
     SECTION(train, &train_schema, "how long, in what steps, on what"),
     SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
@@ -177,4 +192,31 @@ static const tdm_config_key recipe_keys[] = {
     SECTION(output, &output_schema, "where results go"),
 };
 
-const tdm_config_schema tdm_recipe_schema = {.size = sizeof(tdm_recipe), KEYS(recipe_keys)};
+static const tdm_config_key mlm_keys[] = {
+    TASK_AND_SEED,
+    SECTION(data, &tdm_data_schema, "what is read"),
+    SECTION(text, &tdm_text_schema, "how text becomes masked sequences"),
+    MODEL,
+    SECTION(train, &text_train_schema, "how long, in what steps, on what"),
+    SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
+    SECTION(cache, &cache_schema, "where tokens are kept"),
+    SECTION(output, &output_schema, "where results go"),
+};
+
+static const tdm_config_schema ctr_schema = {.size = sizeof(tdm_recipe), KEYS(ctr_keys)};
+static const tdm_config_schema mlm_schema = {.size = sizeof(tdm_recipe), KEYS(mlm_keys)};
+
+const tdm_config_schema *tdm_recipe_schema(int task)
+{
+    return task == TDM_TASK_MLM ? &mlm_schema : &ctr_schema;
+}
+
+const tdm_config_schema *tdm_train_schema(int task)
+{
+    return task == TDM_TASK_MLM ? &text_train_schema : &train_schema;
+}
+
+const tdm_model_type *const *tdm_recipe_models(int task)
+{
+    return task == TDM_TASK_MLM ? tdm_text_models : tdm_models;
+}

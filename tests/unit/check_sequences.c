@@ -21,7 +21,7 @@ typedef struct built {
     tdm_window window;
     tdm_sequence_scratch *scratch;
     tdm_sequence_options options;
-    int64_t cut;
+    tdm_sequence_counts counts;
     token_places *places;
 } built;
 
@@ -75,7 +75,7 @@ static void build(built *rig, uint64_t seed, int64_t epoch, bool shuffled)
 {
     rig->window.epoch = epoch;
     ck_assert_ok(tdm_sequences_build(&rig->options, TDM_RIG_MARKS, seed, shuffled, &rig->window,
-                                     rig->scratch, &rig->cut));
+                                     rig->scratch, &rig->counts));
 }
 
 static uint32_t text_tokens(const tdm_sequence *sequence)
@@ -153,7 +153,7 @@ START_TEST(test_full_sentences_use_all_text_once)
                 check_rows(&rig);
                 check_all_used_once(&rig);
                 check_sentences_are_whole(&rig);
-                ck_assert_int_eq(rig.cut, 0);
+                ck_assert_int_eq(rig.counts.cut_tokens, 0);
             }
         }
     }
@@ -251,6 +251,7 @@ START_TEST(test_one_per_record)
     check_rows(&rig);
     check_all_used_once(&rig);
     ck_assert_int_eq(rig.window.rows, 100);
+    ck_assert_int_eq(rig.counts.documents, 100);
     close_built(&rig);
 }
 END_TEST
@@ -362,7 +363,7 @@ START_TEST(test_one_document_has_no_other)
                 check_rows(&rig);
                 count_pairs(&rig, &counts);
                 if (t > 0)
-                    ck_assert_int_eq(rig.places->tokens - rig.cut, used[t]);
+                    ck_assert_int_eq(rig.places->tokens - rig.counts.cut_tokens, used[t]);
             }
             if (pairs == 0)
                 ck_assert_int_eq(counts.labels, 0);
@@ -404,9 +405,9 @@ START_TEST(test_what_pairs_cut_is_counted)
         ck_assert_int_le(rig.places->used[id], 1);
         used += rig.places->used[id];
     }
-    ck_assert_int_eq(used + rig.cut, rig.places->tokens);
-    ck_assert_int_gt(rig.cut, 0);
-    ck_assert_int_lt(rig.cut, rig.places->tokens / 4);
+    ck_assert_int_eq(used + rig.counts.cut_tokens, rig.places->tokens);
+    ck_assert_int_gt(rig.counts.cut_tokens, 0);
+    ck_assert_int_lt(rig.counts.cut_tokens, rig.places->tokens / 4);
     close_built(&rig);
 }
 END_TEST
@@ -447,7 +448,7 @@ START_TEST(test_long_sentences_are_several)
     build(&rig, 3, 0, true);
     check_rows(&rig);
     ck_assert_int_ge(rig.window.rows, 6000 / 128);
-    ck_assert_int_lt(rig.cut, 200);
+    ck_assert_int_lt(rig.counts.cut_tokens, 200);
     tdm_text_free(&text);
     close_built(&rig);
 }

@@ -6,6 +6,7 @@
 #include "tests/support/check_main.h"
 #include "tests/support/data_rig.h"
 #include "tests/support/text_rig.h"
+#include "text/masked_batch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,98 +162,62 @@ END_TEST
 
 /* ---- what a batch holds ---------------------------------------------------------------------- */
 
-typedef struct batch_view {
-    const tdm_batch *batch;
-    const uint32_t *ids, *types, *positions, *mask_labels, *pair_labels;
-    const int32_t *cu_seqlens, *lengths, *mask_positions;
-    int64_t tokens, predictions, max_seqlen;
-} batch_view;
-
-static const void *tensor_of(const tdm_batch *batch, const char *name)
-{
-    int tensor = tdm_batch_layout_find(batch->layout, name);
-    return tensor < 0 ? NULL : tdm_batch_data(batch, tensor);
-}
-
-static batch_view view_of(const tdm_batch *batch)
-{
-    return (batch_view){.batch = batch,
-                        .ids = tensor_of(batch, "ids"),
-                        .types = tensor_of(batch, "types"),
-                        .positions = tensor_of(batch, "positions"),
-                        .mask_labels = tensor_of(batch, "mask_labels"),
-                        .pair_labels = tensor_of(batch, "pair_labels"),
-                        .cu_seqlens = tensor_of(batch, "cu_seqlens"),
-                        .lengths = tensor_of(batch, "lengths"),
-                        .mask_positions = tensor_of(batch, "mask_positions"),
-                        .tokens = *(const int64_t *)tensor_of(batch, "token_count"),
-                        .predictions = *(const int64_t *)tensor_of(batch, "mask_count"),
-                        .max_seqlen = *(const int64_t *)tensor_of(batch, "max_seqlen")};
-}
-
 /* The ids as they were before masking; freed with tdm_free(). */
-static uint32_t *original_ids(const batch_view *view)
+static uint32_t *original_ids(const tdm_masked_batch *view)
 {
-    const tdm_shape *shape =
-        &view->batch->layout->tensors[tdm_batch_layout_find(view->batch->layout, "ids")].shape;
+    int64_t count = view->row_stride > 0 ? view->rows * view->row_stride : view->tokens;
     uint32_t *ids;
-    size_t count = (size_t)tdm_shape_elements(shape);
-    ck_assert_ok(tdm_alloc(count, sizeof *ids, &ids));
-    memcpy(ids, view->ids, count * sizeof *ids);
-    for (int64_t i = 0; i < view->predictions; i++)
+    ck_assert_ok(tdm_alloc((size_t)count, sizeof *ids, &ids));
+    memcpy(ids, view->ids, (size_t)count * sizeof *ids);
+    for (int64_t i = 0; i < view->mask_count; i++)
         ids[view->mask_positions[i]] = view->mask_labels[i];
     return ids;
 }
 
 /* [CLS], text, [SEP], and again text, [SEP]; types and positions; nothing of it masked. */
-static bool sequence_is_good(const batch_view *view, const uint32_t *original, int64_t begin,
-                             int64_t length)
+static bool sequence_is_good(const tdm_masked_batch *view, const uint32_t *original,
+                             tdm_token_range row)
 {
-    bool good = length >= 3 && original[begin] == CLS && original[begin + length - 1] == SEP;
+    bool good =
+        row.end - row.begin >= 3 && original[row.begin] == CLS && original[row.end - 1] == SEP;
     uint32_t type = 0;
-    for (int64_t i = 0; i < length; i++) {
-        uint32_t id = original[begin + i];
-        good = good && view->positions[begin + i] == (uint32_t)i && id != MASK && id != PAD;
-        good = good && (id == CLS) == (i == 0) && view->types[begin + i] == type;
-        good = good && (view->ids[begin + i] == CLS) == (i == 0) &&
-               (view->ids[begin + i] == SEP) == (id == SEP);
+    for (int64_t i = row.begin; i < row.end; i++) {
+        uint32_t id = original[i];
+        good = good && view->positions[i] == (uint32_t)(i - row.begin) && id != MASK && id != PAD;
+        good = good && (id == CLS) == (i == row.begin) && view->types[i] == type;
+        good = good && (view->ids[i] == CLS) == (id == CLS) && (view->ids[i] == SEP) == (id == SEP);
         type += view->pair_labels != NULL && id == SEP;
     }
+    for (int64_t i = row.end; i < row.begin + view->row_stride; i++)
+        good = good && view->ids[i] == PAD && view->types[i] == 0 &&
+               view->positions[i] == (uint32_t)(i - row.begin);
     return good;
 }
 
-static void check_batch(const tdm_batch *batch, int lanes, int64_t lane_tokens)
+static void check_batch(const tdm_batch *batch, int64_t batch_tokens)
 {
-    batch_view view = view_of(batch);
+    tdm_masked_batch view = tdm_masked_batch_of(batch);
     uint32_t *original = original_ids(&view);
     int64_t longest = 0, tokens = 0;
     bool good = true;
     for (int64_t r = 0; r < batch->rows; r++) {
-        int64_t max_length = view.lengths != NULL ? lane_tokens : 0;
-        int64_t begin = view.lengths != NULL ? r * max_length : view.cu_seqlens[r];
-        int64_t length =
-            view.lengths != NULL ? view.lengths[r] : view.cu_seqlens[r + 1] - view.cu_seqlens[r];
-        good = good && sequence_is_good(&view, original, begin, length);
-        for (int64_t i = length; i < max_length; i++)
-            good = good && view.ids[begin + i] == PAD && view.types[begin + i] == 0;
-        longest = length > longest ? length : longest;
-        tokens += length;
+        tdm_token_range row = tdm_masked_batch_row(&view, r);
+        good = good && sequence_is_good(&view, original, row);
+        good = good && (view.row_stride > 0 || row.begin == tokens);
+        longest = row.end - row.begin > longest ? row.end - row.begin : longest;
+        tokens += row.end - row.begin;
     }
-    for (int64_t i = 0; i < view.predictions; i++) {
-        int64_t at = view.mask_positions[i];
-        good = good && (i == 0 || at > view.mask_positions[i - 1]);
+    for (int64_t i = 0; i < view.mask_count; i++) {
+        good = good && (i == 0 || view.mask_positions[i] > view.mask_positions[i - 1]);
         good = good && view.mask_labels[i] != SEP && view.mask_labels[i] != UNK;
     }
+    for (int64_t r = batch->rows; view.cu_seqlens != NULL && r <= batch->layout->batch_size; r++)
+        good = good && view.cu_seqlens[r] == tokens;
     ck_assert(good);
     ck_assert_int_eq(view.tokens, tokens);
     ck_assert_int_eq(view.max_seqlen, longest);
-    ck_assert_int_ge(view.predictions, batch->rows);
-    if (view.cu_seqlens != NULL) {
-        ck_assert_int_eq(view.cu_seqlens[0], 0);
-        ck_assert_int_le(tokens, lanes * lane_tokens);
-        for (int64_t r = batch->rows; r <= batch->layout->batch_size; r++)
-            ck_assert_int_eq(view.cu_seqlens[r], tokens);
-    }
+    ck_assert_int_ge(view.mask_count, batch->rows);
+    ck_assert_int_le(tokens, batch_tokens);
     tdm_free(original);
 }
 
@@ -263,19 +228,14 @@ typedef struct checking {
 } checking;
 
 /* What the masked sequence of each sample is. */
-static void note_samples(const batch_view *view, checking *check)
+static void note_samples(const tdm_masked_batch *view, checking *check)
 {
-    const uint64_t *samples = tdm_batch_data(view->batch, TDM_BATCH_SAMPLE);
-    for (int64_t r = 0; r < view->batch->rows; r++) {
-        int64_t max_length =
-            view->lengths == NULL ? 0 : view->batch->layout->tensors[3].shape.sizes[1];
-        int64_t begin = view->lengths != NULL ? r * max_length : view->cu_seqlens[r];
-        int64_t length = view->lengths != NULL ? view->lengths[r]
-                                               : view->cu_seqlens[r + 1] - view->cu_seqlens[r];
+    for (int64_t r = 0; r < view->rows; r++) {
+        tdm_token_range row = tdm_masked_batch_row(view, r);
         uint64_t hash = 1;
-        for (int64_t i = 0; i < length; i++)
-            hash = hash * 1099511628211u + view->ids[begin + i];
-        size_t place = (size_t)(samples[r] >> 32) * 64 + (samples[r] & 0xffffffff);
+        for (int64_t i = row.begin; i < row.end; i++)
+            hash = hash * 1099511628211u + view->ids[i];
+        size_t place = (size_t)(view->samples[r] >> 32) * 64 + (view->samples[r] & 0xffffffff);
         ck_assert_uint_lt(place, 4096);
         ck_assert_uint_eq(check->of_sample[place], 0);
         check->of_sample[place] = hash;
@@ -283,12 +243,11 @@ static void note_samples(const batch_view *view, checking *check)
 }
 
 /* Runs one epoch and checks all of it. */
-static void run_checked(const tdm_data_rig_options *options, int64_t max_length, checking *check)
+static void run_checked(const tdm_data_rig_options *options, checking *check)
 {
     tdm_data_rig rig;
     tdm_data_rig_open(options, &rig);
     tdm_data_rig_start(&rig);
-    int lanes = rig.options.lanes;
     for (bool last = false; !last;) {
         tdm_delivery *delivery;
         ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
@@ -297,18 +256,17 @@ static void run_checked(const tdm_data_rig_options *options, int64_t max_length,
             tdm_pipeline_release(rig.pipeline, delivery);
             continue;
         }
-        batch_view view = view_of(&delivery->batch);
-        int64_t lane_tokens = rig.options.batch_tokens / lanes;
-        check_batch(&delivery->batch, lanes, view.lengths != NULL ? max_length : lane_tokens);
+        tdm_masked_batch view = tdm_masked_batch_of(&delivery->batch);
+        check_batch(&delivery->batch, rig.options.batch_tokens);
         uint32_t *original = original_ids(&view);
-        for (int64_t t = 0; view.cu_seqlens != NULL && t < view.tokens; t++)
+        for (int64_t t = 0; view.row_stride == 0 && t < view.tokens; t++)
             check->used[original[t]]++;
         tdm_free(original);
         note_samples(&view, check);
         check->batches++;
         check->rows += delivery->batch.rows;
         check->tokens += view.tokens;
-        check->predictions += view.predictions;
+        check->predictions += view.mask_count;
         tdm_pipeline_release(rig.pipeline, delivery);
     }
     tdm_text_counts counts = tdm_text_featurizer_counts(rig.featurizer);
@@ -318,13 +276,12 @@ static void run_checked(const tdm_data_rig_options *options, int64_t max_length,
 
 START_TEST(test_batches_hold_what_they_must)
 {
-    static const int64_t lengths[] = {32, 64, 48, 48, 64};
     for (size_t w = 0; w < WAYS; w++) {
         tdm_data_rig_options options = open_files("a.txt", 120, ways[w]);
         options.epochs = 1;
         options.threads = 2;
         checking check = {0};
-        run_checked(&options, lengths[w], &check);
+        run_checked(&options, &check);
         ck_assert_int_gt(check.batches, 5);
         close_files();
     }
@@ -337,7 +294,7 @@ START_TEST(test_an_epoch_uses_all_text_once)
     tdm_data_rig_options options = open_files("a.txt", 120, "max_length: 64");
     options.epochs = 1;
     checking check = {0};
-    run_checked(&options, 64, &check);
+    run_checked(&options, &check);
     tdm_tokenizer *tokenizer;
     tdm_encoder *encoder;
     const uint32_t *ids;
@@ -365,13 +322,13 @@ START_TEST(test_masks_do_not_depend_on_packing)
     static checking checks[3];
     tdm_data_rig_options options = open_files("a.txt", 120, "max_length: 64");
     options.epochs = 1;
-    run_checked(&options, 64, &checks[0]);
+    run_checked(&options, &checks[0]);
     options.batch_tokens = 1700;
-    run_checked(&options, 64, &checks[1]);
+    run_checked(&options, &checks[1]);
     set_text("max_length: 64, batch: padded");
     options.text = section.bytes;
     options.batch_tokens = 512;
-    run_checked(&options, 64, &checks[2]);
+    run_checked(&options, &checks[2]);
     ck_assert_int_lt(checks[1].batches, checks[0].batches);
     ck_assert_mem_eq(checks[0].of_sample, checks[1].of_sample, sizeof checks[0].of_sample);
     ck_assert_mem_eq(checks[0].of_sample, checks[2].of_sample, sizeof checks[0].of_sample);
@@ -457,7 +414,7 @@ START_TEST(test_wide_vocabularies)
         tdm_data_rig_start(&rig);
         tdm_delivery *delivery;
         ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
-        batch_view view = view_of(&delivery->batch);
+        tdm_masked_batch view = tdm_masked_batch_of(&delivery->batch);
         uint32_t *original = original_ids(&view);
         ck_assert_uint_eq(original[1], 65535 + (uint32_t)wide);
         tdm_free(original);
