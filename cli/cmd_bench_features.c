@@ -1,5 +1,6 @@
 /* tandem bench features: from text to rows, how fast? */
 #include "cli/bench.h"
+#include "cli/bench_text.h"
 #include "cli/console.h"
 #include "cli/machine.h"
 #include "cli/progress.h"
@@ -228,7 +229,10 @@ static tdm_status run(const tdm_command *command)
     bench state = {.command = command};
     TDM_TRY(tdm_reading_open(command->plain[0], &arguments, (int)values->threads, TDM_CTR_TRAINING,
                              command->cancel, &state.reading));
-    tdm_status status = measure(&state, values);
+    tdm_status status =
+        state.reading.recipe->task == TDM_TASK_MLM
+            ? tdm_bench_text(&state.reading, values->cache, values->json, command->cancel)
+            : measure(&state, values);
     tdm_reading_close(&state.reading);
     return status;
 }
@@ -243,7 +247,7 @@ static const tdm_option options[] = {
     {.name = "cache",
      .type = TDM_OPTION_FLAG,
      .offset = offsetof(bench_values, cache),
-     .help = "measure reading the same rows from the cache, too"},
+     .help = "measure the same from the cache, too"},
     {.name = "json",
      .type = TDM_OPTION_FLAG,
      .offset = offsetof(bench_values, json),
@@ -258,7 +262,8 @@ const tdm_verb tdm_verb_bench_features = {
     .text =
         "Reads the files several times, so that they lie in the page cache, and tells the median:\n"
         "text to extracted rows, before the ids of batches are deduplicated. Beside it: reading\n"
-        "and decompressing alone, and a bare scan of memory.\n"
+        "and decompressing alone, and a bare scan of memory. Of a text recipe: text to masked\n"
+        "batches, through the pipeline of a training, beside the tokenizer alone.\n"
         "\n"
         "  tandem bench features recipes/ctr/deepfm_criteo.yaml sample.tsv --threads 1\n"
         "  tandem bench features recipes/ctr/deepfm_criteo.yaml sample.tsv --cache --json",

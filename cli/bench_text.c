@@ -1,0 +1,172 @@
+#include "cli/bench_text.h"
+
+#include "cli/bench.h"
+#include "cli/console.h"
+#include "cli/machine.h"
+#include "cli/progress.h"
+#include "cli/token_bench.h"
+#include "core/file.h"
+#include "core/memory.h"
+
+#include <stdio.h>
+
+/* Tokens of a pass over the cache, so that starting a pipeline does not count. */
+#define CACHED_TOKENS ((int64_t)32 << 20)
+
+typedef struct text_bench {
+    tdm_reading *reading;
+    const atomic_bool *cancel;
+    tdm_token_bench bare;
+    int64_t tokens; /* of the text */
+    int64_t batches;
+    char *cache_path;
+    int64_t cache_epochs, cache_bytes;
+    tdm_passes bare_passes, text_passes, cached_passes;
+} text_bench;
+
+static tdm_status count_batch(void *context, const tdm_delivery *delivery, bool *stop)
+{
+    text_bench *run = context;
+    (void)stop;
+    run->batches += !delivery->epoch_end;
+    return TDM_OK;
+}
+
+static tdm_status run_epochs(text_bench *run, int64_t epochs, const char *cache_path)
+{
+    const tdm_batch_run batches = {.epochs = epochs,
+                                   .cache_path = cache_path,
+                                   .cancel = run->cancel,
+                                   .take = count_batch,
+                                   .context = run};
+    int64_t before = tdm_text_featurizer_counts(run->reading->featurizer).tokens;
+    run->batches = 0;
+    TDM_TRY(tdm_reading_batches(run->reading, &batches));
+    run->tokens = (tdm_text_featurizer_counts(run->reading->featurizer).tokens - before) / epochs;
+    run->batches /= epochs;
+    return TDM_OK;
+}
+
+static tdm_status text_pass(void *context)
+{
+    return run_epochs(context, 1, NULL);
+}
+
+static tdm_status cached_pass(void *context)
+{
+    text_bench *run = context;
+    return run_epochs(run, run->cache_epochs, run->cache_path);
+}
+
+static tdm_status find_cache_bytes(text_bench *run)
+{
+    tdm_cache *cache;
+    TDM_TRY(tdm_cache_open(run->cache_path, &run->reading->featurizer->columns, &cache));
+    TDM_FAIL_IF(cache == NULL, TDM_E_IO, "the cache was not written");
+    run->cache_bytes = tdm_cache_bytes(cache);
+    tdm_cache_close(cache);
+    return TDM_OK;
+}
+
+static tdm_status measure_cache(text_bench *run)
+{
+    char *folder;
+    TDM_TRY(tdm_temporary_folder(&folder));
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_path_join(folder, "bench.cache", &run->cache_path), done);
+    TDM_TRY_GOTO(run_epochs(run, 1, run->cache_path), done);
+    TDM_TRY_GOTO(find_cache_bytes(run), done);
+    run->cache_epochs = CACHED_TOKENS / run->tokens + 1;
+    TDM_TRY_GOTO(tdm_passes_run(cached_pass, run, &run->cached_passes), done);
+done:
+    tdm_free(run->cache_path);
+    tdm_temporary_folder_remove(folder);
+    return status;
+}
+
+/* The tokenizer alone, on the same text and threads. */
+static tdm_status measure_bare(text_bench *run)
+{
+    tdm_reading *reading = run->reading;
+    for (int32_t f = 0; f < tdm_input_file_count(reading->input); f++)
+        TDM_TRY(tdm_token_bench_read(&run->bare, tdm_input_file_get(reading->input, f)->path,
+                                     run->cancel));
+    TDM_TRY(tdm_token_bench_cut(&run->bare));
+    TDM_TRY(
+        tdm_token_bench_open(&run->bare, reading->tokenizer, 0, tdm_pool_threads(reading->pool)));
+    return tdm_passes_run(tdm_token_bench_pass, &run->bare, &run->bare_passes);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static double cached_tokens(const text_bench *run)
+{
+    return (double)run->tokens * (double)run->cache_epochs;
+}
+
+static tdm_status print_json(const text_bench *run)
+{
+    double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
+    double text = tdm_passes_median(&run->text_passes);
+    double bare = tdm_passes_median(&run->bare_passes);
+    json_t *json =
+        json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "threads",
+                  tdm_pool_threads(run->reading->pool), "text_bytes", (json_int_t)run->bare.bytes,
+                  "tokens", (json_int_t)run->tokens, "batches", (json_int_t)run->batches,
+                  "tokens_per_second", tokens / text, "bytes_per_second", bytes / text,
+                  "best_bytes_per_second", bytes / tdm_passes_best(&run->text_passes),
+                  "tokenizer_bytes_per_second", bytes / bare, "share_of_tokenizer", bare / text);
+    if (run->cached_passes.count > 0) {
+        json_object_set_new(json, "cache_bytes", json_integer(run->cache_bytes));
+        json_object_set_new(json, "cache_tokens_per_second",
+                            json_real(cached_tokens(run) / tdm_passes_median(&run->cached_passes)));
+        json_object_set_new(json, "best_cache_tokens_per_second",
+                            json_real(cached_tokens(run) / tdm_passes_best(&run->cached_passes)));
+    }
+    return tdm_console_json(json);
+}
+
+static void print_passes(const char *what, double tokens, double bytes, const tdm_passes *passes)
+{
+    double seconds = tdm_passes_median(passes), best = tdm_passes_best(passes);
+    printf("%-18s%s tokens/s  %s/s   (best: %s tokens/s)\n", what, tdm_count_text(tokens / seconds),
+           tdm_bytes_text(bytes / seconds), tdm_count_text(tokens / best));
+}
+
+static void print_text(const text_bench *run)
+{
+    double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
+    printf("%s of text, %lld tokens, %lld batches, %d thread(s), %d passes\n",
+           tdm_bytes_text(bytes), (long long)run->tokens, (long long)run->batches,
+           tdm_pool_threads(run->reading->pool), run->text_passes.count);
+    print_passes("text to batches", tokens, bytes, &run->text_passes);
+    print_passes("tokenizer alone", tokens, bytes, &run->bare_passes);
+    printf("text to batches is %.0f%% of the tokenizer alone\n",
+           100 * tdm_passes_median(&run->bare_passes) / tdm_passes_median(&run->text_passes));
+    if (run->cached_passes.count > 0)
+        print_passes("cache to batches", cached_tokens(run),
+                     (double)run->cache_bytes * (double)run->cache_epochs, &run->cached_passes);
+}
+
+static tdm_status measure(text_bench *run, bool cache)
+{
+    TDM_FAIL_IF(tdm_input_is_stdin(run->reading->input), TDM_E_ARG,
+                "standard input cannot be read more than once: name a file");
+    TDM_TRY(measure_bare(run));
+    TDM_TRY(tdm_passes_run(text_pass, run, &run->text_passes));
+    TDM_FAIL_IF(run->tokens == 0, TDM_E_DATA, "there is no document with a word in it");
+    return cache ? measure_cache(run) : TDM_OK;
+}
+
+tdm_status tdm_bench_text(tdm_reading *reading, bool cache, bool json, const atomic_bool *cancel)
+{
+    text_bench run = {.reading = reading, .cancel = cancel};
+    TDM_TRY(tdm_token_bench_init(&run.bare, reading->pool));
+    tdm_status status = measure(&run, cache);
+    if (status == TDM_OK && json)
+        status = print_json(&run);
+    else if (status == TDM_OK)
+        print_text(&run);
+    tdm_token_bench_deinit(&run.bare);
+    return status;
+}
