@@ -5,9 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define FIRST_LINE_BYTES ((size_t)1 << 20)
 
 static tdm_status add_file(tdm_input *input, const char *path, double weight)
 {
@@ -39,78 +36,6 @@ static tdm_status add_files(tdm_input *input, const tdm_input_options *options)
                           options->weights == NULL ? 1 : options->weights[origins[i]]);
     tdm_strings_free(&paths);
     tdm_free(origins);
-    return status;
-}
-
-/* Reads until a line end, the end of the file or FIRST_LINE_BYTES. */
-static tdm_status read_head(tdm_source *source, char **head, size_t *bytes)
-{
-    size_t capacity = 0;
-    while (*bytes < FIRST_LINE_BYTES) {
-        size_t wanted = *bytes == 0 ? 4096 : *bytes;
-        if (wanted > FIRST_LINE_BYTES - *bytes)
-            wanted = FIRST_LINE_BYTES - *bytes;
-        size_t got;
-        TDM_TRY(tdm_grow(head, &capacity, *bytes + wanted, 1));
-        TDM_TRY(tdm_source_read(source, *head + *bytes, wanted, &got));
-        *bytes += got;
-        if (got == 0 || memchr(*head + *bytes - got, '\n', got) != NULL)
-            break;
-    }
-    return TDM_OK;
-}
-
-static tdm_status use_head(tdm_input *input, tdm_input_file *file, const tdm_input_options *options,
-                           const char *head, size_t bytes)
-{
-    size_t mark = tdm_byte_order_mark(head, bytes);
-    file->mark_bytes = (int64_t)mark;
-    const char *line = head + mark;
-    const char *end = memchr(line, '\n', bytes - mark);
-    size_t length = end == NULL ? bytes - mark : (size_t)(end - line);
-    if (length > 0 && line[length - 1] == '\r')
-        length--;
-    if (bytes == 0)
-        return tdm_file_layout_identity(1, 0, &file->layout);
-    size_t longest = (size_t)input->max_record_bytes;
-    if (longest >= FIRST_LINE_BYTES)
-        longest = FIRST_LINE_BYTES - 1;
-    if (input->format == NULL) {
-        TDM_TRY(
-            tdm_record_format_create(options->format, file->path, line, length, &input->format));
-        input->owns_format = true;
-    }
-    TDM_TRY(input->format->type->open_file(input->format, file->path, line, length, &file->layout));
-    TDM_FAIL_IF(file->layout.header && length > longest, TDM_E_DATA,
-                "%s:1: the header is longer than %zu bytes", file->path, longest);
-    return TDM_OK;
-}
-
-/* Opens a file once: its kind, identity and first line. */
-static tdm_status look_at_file(tdm_input *input, int32_t index, const tdm_input_options *options)
-{
-    tdm_input_file *file = &input->files[index];
-    tdm_source *source = NULL;
-    char *head = NULL;
-    size_t bytes = 0;
-    tdm_status status;
-    TDM_TRY(tdm_source_open(file->path, input->cancel, &source));
-    if (input->eager)
-        tdm_source_set_eager(source);
-    TDM_TRY_GOTO(read_head(source, &head, &bytes), out);
-    TDM_TRY_GOTO(use_head(input, file, options, head, bytes), out);
-    struct stat info;
-    if (strcmp(file->path, "-") == 0 || stat(file->path, &info) != 0 || !S_ISREG(info.st_mode)) {
-        input->once[index] = (tdm_once){source, head, bytes};
-        input->reads_once = true;
-        return TDM_OK;
-    }
-    file->bytes = info.st_size;
-    file->modified_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-    file->seekable = tdm_source_compression(source) == TDM_COMPRESSION_NONE;
-out:
-    tdm_source_close(source);
-    tdm_free(head);
     return status;
 }
 
@@ -171,11 +96,11 @@ static tdm_status open_files(tdm_input *input, const tdm_input_options *options)
 {
     TDM_TRY(add_files(input, options));
     TDM_TRY(tdm_alloc((size_t)input->file_count, sizeof *input->once, &input->once));
+    TDM_TRY(tdm_input_look_at_files(input, options));
     bool any_bytes = false;
     for (int32_t i = 0; i < input->file_count; i++) {
-        tdm_input_file *file = &input->files[i];
-        TDM_TRY(look_at_file(input, i, options));
-        any_bytes = any_bytes || file->bytes > 0 || !file->seekable;
+        any_bytes = any_bytes || input->files[i].bytes > 0 || !input->files[i].seekable;
+        input->reads_once = input->reads_once || input->once[i].source != NULL;
     }
     TDM_FAIL_IF(!any_bytes || input->format == NULL, TDM_E_DATA, "%s: is empty%s",
                 input->files[0].path, input->file_count > 1 ? ", and so are all other files" : "");

@@ -15,6 +15,7 @@
 #ifndef TDM_DATA_INPUT_H
 #define TDM_DATA_INPUT_H
 
+#include "core/pool.h"
 #include "data/record_format.h"
 #include "data/source.h"
 
@@ -45,6 +46,7 @@ typedef struct tdm_input_options {
     int64_t block_bytes;              /* 0: stored bytes / (lanes · 16), within the limits above */
     int lanes;
     int64_t max_record_bytes;
+    tdm_pool *pool;            /* files are opened side by side on it; NULL: one after another */
     bool eager;                /* a stream's blocks are the whole lines that are there to be read */
     const atomic_bool *cancel; /* as tdm_source_open */
 } tdm_input_options;

@@ -32,6 +32,10 @@ struct tdm_input {
     bool used;                     /* and has been */
 };
 
+/* Opens every file once, the sources that can be read only once for good. */
+TDM_MUST_CHECK tdm_status tdm_input_look_at_files(tdm_input *input,
+                                                  const tdm_input_options *options);
+
 /* Makes room for `bytes` of text and its padding, and sets text->text. */
 TDM_MUST_CHECK tdm_status tdm_block_text_reserve(tdm_block_text *text, size_t bytes);
 

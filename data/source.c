@@ -20,11 +20,13 @@ struct tdm_source {
     bool may_wait; /* no regular file: the next bytes may be long in coming */
     bool eager;
     const atomic_bool *cancel;
-    const char *name; /* for errors */
+    const char *name;                /* for errors */
+    int64_t file_bytes, modified_ns; /* where it may not wait */
     char *path;
     tdm_compression compression;
     /* Stored bytes that were read and not used yet: input[begin, end). */
     unsigned char *input;
+    size_t capacity;
     size_t begin, end;
     bool input_ended;
     int64_t stored_read; /* bytes read from the file */
@@ -69,7 +71,7 @@ static tdm_status fill_input(tdm_source *source)
     if (source->begin < source->end || source->input_ended)
         return TDM_OK;
     size_t got;
-    TDM_TRY(read_stored(source, source->input, INPUT_BYTES, &got));
+    TDM_TRY(read_stored(source, source->input, source->capacity, &got));
     source->begin = 0;
     source->end = got;
     source->input_ended = got == 0;
@@ -88,7 +90,8 @@ static tdm_status detect(tdm_source *source)
 {
     while (source->end < 4 && !source->input_ended) {
         size_t got;
-        TDM_TRY(read_stored(source, source->input + source->end, INPUT_BYTES - source->end, &got));
+        TDM_TRY(
+            read_stored(source, source->input + source->end, source->capacity - source->end, &got));
         source->end += got;
         source->input_ended = got == 0;
     }
@@ -122,6 +125,15 @@ static tdm_status open_decoder(tdm_source *source)
     return TDM_OK;
 }
 
+/* Small files, of which there may be very many, need no large buffer. */
+static tdm_status reserve_input(tdm_source *source)
+{
+    size_t bytes = INPUT_BYTES;
+    if (!source->may_wait && source->file_bytes < (int64_t)INPUT_BYTES)
+        bytes = source->file_bytes < 4096 ? 4096 : (size_t)source->file_bytes;
+    return tdm_grow(&source->input, &source->capacity, bytes, 1);
+}
+
 static tdm_status open_file(tdm_source *source)
 {
     source->is_stdin = strcmp(source->path, "-") == 0;
@@ -129,7 +141,7 @@ static tdm_status open_file(tdm_source *source)
     if (source->is_stdin) {
         source->fd = STDIN_FILENO;
         source->may_wait = true;
-        return TDM_OK;
+        return reserve_input(source);
     }
     source->fd = open(source->path, O_RDONLY | O_CLOEXEC);
     TDM_FAIL_IF(source->fd < 0, TDM_E_IO, "%s: %s", source->name, tdm_io_error_text(errno));
@@ -140,7 +152,9 @@ static tdm_status open_file(tdm_source *source)
     TDM_FAIL_IF(S_ISDIR(info.st_mode), TDM_E_IO,
                 "%s: is a folder: name its files, for instance \"%s/*\"", source->name,
                 source->name);
-    return TDM_OK;
+    source->file_bytes = info.st_size;
+    source->modified_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    return reserve_input(source);
 }
 
 tdm_status tdm_source_open(const char *path, const atomic_bool *cancel, tdm_source **out)
@@ -152,7 +166,6 @@ tdm_status tdm_source_open(const char *path, const atomic_bool *cancel, tdm_sour
     source->cancel = cancel;
     tdm_status status;
     TDM_TRY_GOTO(tdm_strdup(path, &source->path), fail);
-    TDM_TRY_GOTO(tdm_alloc(INPUT_BYTES, 1, &source->input), fail);
     TDM_TRY_GOTO(open_file(source), fail);
     TDM_TRY_GOTO(detect(source), fail);
     TDM_TRY_GOTO(open_decoder(source), fail);
@@ -287,6 +300,15 @@ void tdm_source_set_eager(tdm_source *source)
 tdm_compression tdm_source_compression(const tdm_source *source)
 {
     return source->compression;
+}
+
+bool tdm_source_identity(const tdm_source *source, int64_t *bytes, int64_t *modified_ns)
+{
+    if (source->may_wait)
+        return false;
+    *bytes = source->file_bytes;
+    *modified_ns = source->modified_ns;
+    return true;
 }
 
 int64_t tdm_source_stored_position(const tdm_source *source)

@@ -32,6 +32,10 @@ void tdm_source_set_eager(tdm_source *source);
 
 tdm_compression tdm_source_compression(const tdm_source *source);
 
+/* The file's length and time of modification as they were when it was opened; false for standard
+ * input, pipes and other files that have none. */
+bool tdm_source_identity(const tdm_source *source, int64_t *bytes, int64_t *modified_ns);
+
 /* Bytes of the file itself that have been used so far. */
 int64_t tdm_source_stored_position(const tdm_source *source);
 

@@ -81,7 +81,7 @@ static void make_text_reader(int format, tdm_documents documents, tdm_encoding_e
                              reader *out)
 {
     const tdm_format_options options = {
-        .type = format, .documents = documents, .encoding_errors = (int)errors};
+        .type = format, .documents = (int)documents, .encoding_errors = (int)errors};
     require(tdm_record_format_create(&options, "f", "", 0, &out->format) == TDM_OK);
     out->featurizer = &text_featurizer;
 }

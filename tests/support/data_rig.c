@@ -36,7 +36,7 @@ static void fill_defaults(tdm_data_rig_options *options)
     options->batch_tokens = options->batch_tokens == 0 ? 1024 : options->batch_tokens;
 }
 
-static tdm_status open_input(const tdm_data_rig_options *options, tdm_input **out)
+static tdm_status open_input(const tdm_data_rig_options *options, tdm_pool *pool, tdm_input **out)
 {
     tdm_strings paths = {.items = (char **)(uintptr_t)options->files};
     while (options->files[paths.count] != NULL)
@@ -48,6 +48,7 @@ static tdm_status open_input(const tdm_data_rig_options *options, tdm_input **ou
                                .block_bytes = options->block_bytes,
                                .lanes = options->lanes,
                                .max_record_bytes = options->max_record_bytes,
+                               .pool = pool,
                                .cancel = options->cancel};
     return tdm_input_open(&input, out);
 }
@@ -95,7 +96,7 @@ static tdm_status open_parts(tdm_data_rig *rig)
     const tdm_data_rig_options *options = &rig->options;
     TDM_TRY(tdm_pool_create(options->threads, &rig->pool));
     TDM_TRY(tdm_cpu_create(rig->pool, &rig->backend));
-    TDM_TRY(open_input(options, &rig->input));
+    TDM_TRY(open_input(options, rig->pool, &rig->input));
     TDM_TRY(options->text != NULL ? open_text(rig) : open_features(rig));
     return tdm_extractor_create(rig->featurizer, rig->input, rig->pool, options->selection,
                                 options->hold_out, &rig->extractor);

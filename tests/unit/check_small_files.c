@@ -329,6 +329,46 @@ START_TEST(test_files_are_not_kept_open)
 }
 END_TEST
 
+/* Side by side: the same files, and the same error, that of the first one. */
+START_TEST(test_files_are_opened_side_by_side)
+{
+    enum { COUNT = 700 };
+    tdm_new_folder(folder);
+    for (int i = 0; i < COUNT; i++) {
+        char name[32], text[64];
+        snprintf(name, sizeof name, "%04d.csv", i);
+        snprintf(text, sizeof text, "%s\n%d,%d\n", i % 2 == 0 ? "a,b" : "b,a", i, i);
+        tdm_free(tdm_data_rig_put_text(folder, name, text));
+    }
+    char *pattern;
+    ck_assert_ok(tdm_format(&pattern, "%s/*.csv", folder));
+    const tdm_strings paths = {.items = &pattern, .count = 1};
+    static const tdm_format_options format = {.type = TDM_FORMAT_CSV};
+    for (int threads = 1; threads <= 5; threads += 2) {
+        tdm_input_options options = {
+            .paths = &paths, .format = &format, .lanes = 1, .max_record_bytes = 1024};
+        tdm_input *input;
+        ck_assert_ok(tdm_pool_create(threads, &options.pool));
+        ck_assert_ok(tdm_input_open(&options, &input));
+        ck_assert_int_eq(tdm_input_file_count(input), COUNT);
+        for (int32_t i = 1; i < COUNT; i++)
+            ck_assert_int_eq(tdm_input_file_get(input, i)->layout.identity, i % 2 == 0);
+        tdm_input_close(input);
+        tdm_free(tdm_data_rig_put_text(folder, "0300.csv", "c,d\n"));
+        tdm_free(tdm_data_rig_put_text(folder, "0301.csv", "a,a\n"));
+        tdm_free(tdm_data_rig_put_text(folder, "0600.csv", "c,d\n"));
+        ck_assert_fails(tdm_input_open(&options, &input), TDM_E_DATA,
+                        "0300.csv:1: the first line names none of the columns");
+        tdm_free(tdm_data_rig_put_text(folder, "0300.csv", "a,b\n"));
+        tdm_free(tdm_data_rig_put_text(folder, "0301.csv", "b,a\n"));
+        tdm_free(tdm_data_rig_put_text(folder, "0600.csv", "a,b\n"));
+        tdm_pool_destroy(options.pool);
+    }
+    tdm_free(pattern);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
 /* ---- in the pipeline ------------------------------------------------------------------------- */
 
 /* Reports name the files, from text and from the cache. */
@@ -367,4 +407,4 @@ END_TEST
 TDM_CHECK_MAIN(test_documents_never_span_files, test_errors_name_their_own_lines,
                test_headers_are_each_file_s_own, test_files_share_blocks_while_there_is_room,
                test_a_shared_file_that_changes_is_refused, test_files_are_not_kept_open,
-               test_reports_of_shared_blocks)
+               test_files_are_opened_side_by_side, test_reports_of_shared_blocks)
