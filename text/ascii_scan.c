@@ -11,6 +11,7 @@
 typedef struct byte_kinds {
     uint64_t words;   /* letters and digits */
     uint64_t spaces;  /* blank, tab, LF, CR */
+    uint64_t lines;   /* LF */
     uint64_t regular; /* these and punctuation */
 } byte_kinds;
 
@@ -40,6 +41,11 @@ typedef struct byte_kinds {
         uint64_t follows_word = words << 1 | word_before;                                          \
         uint64_t starts = (words & ~follows_word) | marks;                                         \
         uint64_t ends = ((follows_word & ~words) | marks << 1 | mark_before) & valid;              \
+        for (uint64_t lines = kinds.lines & valid; lines != 0; lines &= lines - 1) {               \
+            uint64_t before = starts & ((lines & -lines) - 1);                                     \
+            scan->lines[scan->line_count++] =                                                      \
+                scan->begin_count + (uint32_t)__builtin_popcountll(before);                        \
+        }                                                                                          \
         if (spaces != 0) {                                                                         \
             unsigned top = 63u - (unsigned)__builtin_clzll(spaces);                                \
             scan->hard_at = at + top + 1;                                                          \
@@ -90,7 +96,7 @@ static inline __m128i in_range_sse2(__m128i bytes, char low, char count)
 
 static inline byte_kinds kinds_sse2(const char *block, bool lowercase, char *out)
 {
-    byte_kinds kinds = {0, 0, 0};
+    byte_kinds kinds = {0, 0, 0, 0};
     for (int i = 0; i < 4; i++) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + 16 * i));
         __m128i upper = in_range_sse2(bytes, 'A', 26);
@@ -99,11 +105,13 @@ static inline byte_kinds kinds_sse2(const char *block, bool lowercase, char *out
         __m128i spaces = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')),
                                       _mm_or_si128(in_range_sse2(bytes, '\t', 2),
                                                    _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r'))));
+        __m128i lines = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'));
         __m128i regular = _mm_or_si128(in_range_sse2(bytes, 0x20, 0x5f), spaces);
         _mm_storeu_si128((__m128i *)(void *)(out + 16 * i), lowercase ? lower : bytes);
         int shift = 16 * i;
         kinds.words |= (uint64_t)(uint32_t)_mm_movemask_epi8(words) << shift;
         kinds.spaces |= (uint64_t)(uint32_t)_mm_movemask_epi8(spaces) << shift;
+        kinds.lines |= (uint64_t)(uint32_t)_mm_movemask_epi8(lines) << shift;
         kinds.regular |= (uint64_t)(uint32_t)_mm_movemask_epi8(regular) << shift;
     }
     return kinds;
@@ -130,7 +138,7 @@ AVX2 static inline __m256i in_range_avx2(__m256i bytes, char low, char count)
 
 AVX2 static inline byte_kinds kinds_avx2(const char *block, bool lowercase, char *out)
 {
-    byte_kinds kinds = {0, 0, 0};
+    byte_kinds kinds = {0, 0, 0, 0};
     for (int i = 0; i < 2; i++) {
         __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(block + 32 * i));
         __m256i upper = in_range_avx2(bytes, 'A', 26);
@@ -141,11 +149,13 @@ AVX2 static inline byte_kinds kinds_avx2(const char *block, bool lowercase, char
             _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(' ')),
                             _mm256_or_si256(in_range_avx2(bytes, '\t', 2),
                                             _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\r'))));
+        __m256i lines = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\n'));
         __m256i regular = _mm256_or_si256(in_range_avx2(bytes, 0x20, 0x5f), spaces);
         _mm256_storeu_si256((__m256i *)(void *)(out + 32 * i), lowercase ? lower : bytes);
         int shift = 32 * i;
         kinds.words |= (uint64_t)(uint32_t)_mm256_movemask_epi8(words) << shift;
         kinds.spaces |= (uint64_t)(uint32_t)_mm256_movemask_epi8(spaces) << shift;
+        kinds.lines |= (uint64_t)(uint32_t)_mm256_movemask_epi8(lines) << shift;
         kinds.regular |= (uint64_t)(uint32_t)_mm256_movemask_epi8(regular) << shift;
     }
     return kinds;
@@ -173,6 +183,7 @@ AVX512 static inline byte_kinds kinds_avx512(const char *block, bool lowercase, 
     kinds.spaces = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(' ')) |
                    in_range_avx512(bytes, '\t', 2) |
                    _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\r'));
+    kinds.lines = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\n'));
     kinds.regular = in_range_avx512(bytes, 0x20, 0x5f) | kinds.spaces;
     return kinds;
 }
@@ -219,7 +230,7 @@ static inline uint32_t write_bits_portable(uint64_t bits, uint32_t base, uint32_
 
 static inline byte_kinds kinds_portable(const char *block, bool lowercase, char *out)
 {
-    byte_kinds kinds = {0, 0, 0};
+    byte_kinds kinds = {0, 0, 0, 0};
     for (int i = 0; i < 64; i++) {
         unsigned byte = (unsigned char)block[i];
         bool upper = byte - 'A' < 26u;
@@ -227,6 +238,7 @@ static inline byte_kinds kinds_portable(const char *block, bool lowercase, char 
         bool space = byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
         kinds.words |= upper || byte - 'a' < 26u || byte - '0' < 10u ? bit : 0;
         kinds.spaces |= space ? bit : 0;
+        kinds.lines |= byte == '\n' ? bit : 0;
         kinds.regular |= space || byte - 0x20 < 0x5fu ? bit : 0;
         out[i] = (char)(upper && lowercase ? byte + 0x20 : byte);
     }

@@ -19,6 +19,8 @@ typedef struct tdm_ascii_scan {
     uint32_t out_at;
     uint32_t *begins, *ends; /* of words; a mark is a word of its own */
     uint32_t begin_count, end_count;
+    uint32_t *lines; /* words begun before each line feed */
+    uint32_t line_count;
     tdm_open_word open;
     /* The last white space: what is in front of it can no longer change what comes behind. */
     size_t hard_at;      /* the byte behind it, as an offset in the text of the call */

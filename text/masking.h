@@ -9,12 +9,8 @@
 #define TDM_TEXT_MASKING_H
 
 #include "core/rng.h"
+#include "text/token_marks.h"
 #include "text/tokenizer.h"
-
-/* Marks of a token. */
-#define TDM_MARK_WORD     1 /* begins a word */
-#define TDM_MARK_SENTENCE 2 /* begins a sentence */
-#define TDM_MARK_DOCUMENT 4 /* begins a document */
 
 /* What is selected as a whole. */
 typedef enum tdm_mask_unit {

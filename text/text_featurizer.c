@@ -64,15 +64,7 @@ static tdm_status tokenize(thread_scratch *scratch, const char *text, size_t byt
 {
     tdm_token_list *list = &scratch->list;
     int64_t first = list->count;
-    for (const char *end = text + bytes; text < end;) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        const char *line_end = newline == NULL ? end : newline;
-        int64_t begin = list->count;
-        TDM_TRY(tdm_word_ids_append(scratch->words, text, (size_t)(line_end - text), list));
-        if (list->count > begin)
-            list->starts[begin] |= TDM_MARK_SENTENCE;
-        text = newline == NULL ? end : newline + 1;
-    }
+    TDM_TRY(tdm_word_ids_append(scratch->words, text, bytes, list));
     if (list->count > first)
         list->starts[first] |= TDM_MARK_DOCUMENT;
     return TDM_OK;

@@ -10,6 +10,8 @@ struct tdm_word_ids {
     const tdm_tokenizer *tokenizer;
     tdm_word_splitter *splitter;
     tdm_word_cache cache;
+    uint32_t *places; /* of each word of a group, in the list */
+    size_t places_capacity;
 };
 
 void tdm_token_list_deinit(tdm_token_list *list)
@@ -70,6 +72,7 @@ void tdm_word_ids_destroy(tdm_word_ids *words)
         return;
     tdm_word_splitter_destroy(words->splitter);
     tdm_word_cache_deinit(&words->cache);
+    tdm_free(words->places);
     tdm_free(words);
 }
 
@@ -87,7 +90,7 @@ static tdm_status make_room(tdm_token_list *list, size_t more)
 static void end_word(tdm_token_list *list, uint32_t count)
 {
     memset(list->starts + list->count, 0, count);
-    list->starts[list->count] = 1;
+    list->starts[list->count] = TDM_MARK_WORD;
     list->count += count;
 }
 
@@ -134,10 +137,14 @@ static inline const tdm_word_slot *find_short(const tdm_word_cache *cache, const
 static tdm_status append_words(tdm_word_ids *words, const tdm_words *found, tdm_token_list *list)
 {
     TDM_TRY(make_room(list, TDM_SHORT_WORD_IDS * (size_t)found->count));
+    TDM_TRY(tdm_grow(&words->places, &words->places_capacity, (size_t)found->count,
+                     sizeof *words->places));
+    int64_t first = list->count;
     for (int64_t i = 0; i < found->count; i++) {
         const char *word = found->text + found->begins[i];
         size_t bytes = found->ends[i] - found->begins[i];
         const tdm_word_slot *slot = NULL;
+        words->places[i] = (uint32_t)(list->count - first);
         if (bytes <= TDM_SHORT_WORD_BYTES)
             slot = find_short(&words->cache, word, bytes);
         if (slot == NULL) {
@@ -145,7 +152,7 @@ static tdm_status append_words(tdm_word_ids *words, const tdm_words *found, tdm_
             continue;
         }
         /* Three ids and what is behind them, whatever the count: the next word overwrites it. */
-        static const uint8_t one_start[4] = {1, 0, 0, 0};
+        static const uint8_t one_start[4] = {TDM_MARK_WORD, 0, 0, 0};
         memcpy(list->ids + list->count, slot->ids, sizeof slot->ids);
         memcpy(list->starts + list->count, one_start, sizeof one_start);
         list->count += slot->count;
@@ -153,15 +160,34 @@ static tdm_status append_words(tdm_word_ids *words, const tdm_words *found, tdm_
     return TDM_OK;
 }
 
+/* Marks the first token of every line, `first` being that of the group's first word. *begins tells
+ * whether the group's first word begins one, then whether the next group's does. */
+static void mark_lines(const tdm_word_ids *words, const tdm_words *found, int64_t first,
+                       bool *begins, tdm_token_list *list)
+{
+    if (*begins && found->count > 0)
+        list->starts[first] |= TDM_MARK_SENTENCE;
+    *begins = *begins && found->count == 0;
+    for (int64_t i = 0; i < found->line_count; i++) {
+        if (found->lines[i] < found->count)
+            list->starts[first + words->places[found->lines[i]]] |= TDM_MARK_SENTENCE;
+        else
+            *begins = true;
+    }
+}
+
 tdm_status tdm_word_ids_append(tdm_word_ids *words, const char *text, size_t bytes,
                                tdm_token_list *list)
 {
     tdm_words found;
+    bool line_begins = true;
     tdm_word_splitter_start(words->splitter, text, bytes);
     do {
         TDM_TRY(tdm_word_splitter_next(words->splitter, &found));
+        int64_t first = list->count;
         if (found.count > 0)
             TDM_TRY(append_words(words, &found, list));
+        mark_lines(words, &found, first, &line_begins, list);
     } while (found.count > 0);
     return TDM_OK;
 }

@@ -3,12 +3,13 @@
 #ifndef TDM_TEXT_WORD_IDS_H
 #define TDM_TEXT_WORD_IDS_H
 
+#include "text/token_marks.h"
 #include "text/tokenizer.h"
 
 /* Tokens of texts. Buffers are kept and reused. */
 typedef struct tdm_token_list {
     uint32_t *ids;   /* [count] */
-    uint8_t *starts; /* [count]: 1 where a word begins, 0 where a piece continues one */
+    uint8_t *starts; /* [count]: marks; the first token of a line begins a sentence */
     int64_t count;
     size_t ids_capacity, starts_capacity;
 } tdm_token_list;

@@ -18,7 +18,7 @@ struct tdm_word_splitter {
     size_t at;           /* of what is left */
     size_t hard_at;      /* as in scan, in the whole text: words are given out up to there */
     tdm_ascii_scan scan; /* the words of this call */
-    size_t out_capacity, begins_capacity, ends_capacity;
+    size_t out_capacity, begins_capacity, ends_capacity, lines_capacity;
     tdm_normalized literal;
 };
 
@@ -36,6 +36,7 @@ void tdm_word_splitter_destroy(tdm_word_splitter *splitter)
     tdm_free(splitter->scan.out);
     tdm_free(splitter->scan.begins);
     tdm_free(splitter->scan.ends);
+    tdm_free(splitter->scan.lines);
     tdm_normalized_deinit(&splitter->literal);
     tdm_free(splitter);
 }
@@ -53,13 +54,15 @@ static tdm_status make_room(tdm_word_splitter *splitter, size_t bytes)
     tdm_ascii_scan *scan = &splitter->scan;
     size_t out = scan->out_at + bytes + TDM_ASCII_SCAN_ROOM + TDM_WORD_PADDING;
     size_t words = scan->begin_count + bytes + TDM_ASCII_SCAN_ROOM;
+    size_t lines = scan->line_count + bytes + TDM_ASCII_SCAN_ROOM;
     if (out <= splitter->out_capacity && words <= splitter->begins_capacity &&
-        words <= splitter->ends_capacity)
+        words <= splitter->ends_capacity && lines <= splitter->lines_capacity)
         return TDM_OK;
     TDM_FAIL_IF(out > INT32_MAX, TDM_E_DATA, "more than 2 GiB of text without white space");
     TDM_TRY(tdm_grow(&scan->out, &splitter->out_capacity, out, 1));
     TDM_TRY(tdm_grow(&scan->begins, &splitter->begins_capacity, words, sizeof *scan->begins));
-    return tdm_grow(&scan->ends, &splitter->ends_capacity, words, sizeof *scan->ends);
+    TDM_TRY(tdm_grow(&scan->ends, &splitter->ends_capacity, words, sizeof *scan->ends));
+    return tdm_grow(&scan->lines, &splitter->lines_capacity, lines, sizeof *scan->lines);
 }
 
 /* ---- characters that are no plain ASCII ------------------------------------------------------ */
@@ -199,6 +202,8 @@ static tdm_status split_chars(tdm_word_splitter *splitter)
             put_char(scan, rule);
             scan->ends[scan->end_count++] = scan->out_at;
         }
+        if (code_point == '\n')
+            scan->lines[scan->line_count++] = scan->begin_count;
         if (rule->kind != TDM_CHAR_APART)
             set_hard(splitter, splitter->at);
     } while (splitter->at < stop && !eight_are_ascii(splitter));
@@ -210,7 +215,7 @@ static tdm_status split_chars(tdm_word_splitter *splitter)
 tdm_status tdm_word_splitter_next(tdm_word_splitter *splitter, tdm_words *words)
 {
     tdm_ascii_scan *scan = &splitter->scan;
-    scan->out_at = scan->begin_count = scan->end_count = 0;
+    scan->out_at = scan->begin_count = scan->end_count = scan->line_count = 0;
     scan->open = TDM_OPEN_NONE;
     set_hard(splitter, splitter->at);
     bool enough = false;
@@ -231,6 +236,8 @@ tdm_status tdm_word_splitter_next(tdm_word_splitter *splitter, tdm_words *words)
     words->text = scan->out;
     words->begins = scan->begins;
     words->ends = scan->ends;
+    words->lines = scan->lines;
+    words->line_count = scan->line_count;
     if (enough && splitter->at < splitter->bytes) {
         splitter->at = splitter->hard_at;
         words->count = scan->hard_words;

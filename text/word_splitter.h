@@ -11,6 +11,8 @@ typedef struct tdm_words {
     const uint32_t *begins; /* [count]: word i is text[begins[i], ends[i]), not empty */
     const uint32_t *ends;
     int64_t count;
+    const uint32_t *lines; /* [line_count]: words in front of each line feed, of these */
+    int64_t line_count;
 } tdm_words;
 
 #define TDM_WORD_PADDING 16

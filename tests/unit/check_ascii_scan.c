@@ -11,13 +11,17 @@
 typedef struct words {
     char out[MOST + TDM_ASCII_SCAN_ROOM];
     uint32_t begins[MOST + TDM_ASCII_SCAN_ROOM], ends[MOST + TDM_ASCII_SCAN_ROOM];
+    uint32_t lines[MOST + TDM_ASCII_SCAN_ROOM];
     tdm_ascii_scan scan;
 } words;
 
 static void start(words *begun)
 {
-    begun->scan = (tdm_ascii_scan){
-        .out = begun->out, .begins = begun->begins, .ends = begun->ends, .hard_at = SIZE_MAX};
+    begun->scan = (tdm_ascii_scan){.out = begun->out,
+                                   .begins = begun->begins,
+                                   .ends = begun->ends,
+                                   .lines = begun->lines,
+                                   .hard_at = SIZE_MAX};
 }
 
 static bool is_blank(unsigned char byte)
@@ -47,6 +51,8 @@ static size_t scan_plainly(const char *text, size_t bytes, bool lowercase, tdm_a
             scan->open = letter ? TDM_OPEN_WORD : TDM_OPEN_PUNCTUATION;
         }
         scan->out[scan->out_at++] = (char)(lowercase ? tolower(byte) : byte);
+        if (byte == '\n')
+            scan->lines[scan->line_count++] = scan->begin_count;
         if (is_blank(byte)) {
             scan->hard_at = at + 1;
             scan->hard_words = scan->begin_count;
@@ -74,6 +80,8 @@ static void check_scan(const char *text, size_t bytes, bool lowercase, words *ac
     ck_assert_uint_eq(a->end_count, e->end_count);
     ck_assert_mem_eq(a->begins, e->begins, e->begin_count * sizeof(uint32_t));
     ck_assert_mem_eq(a->ends, e->ends, e->end_count * sizeof(uint32_t));
+    ck_assert_uint_eq(a->line_count, e->line_count);
+    ck_assert_mem_eq(a->lines, e->lines, e->line_count * sizeof(uint32_t));
     ck_assert_int_eq(a->open, e->open);
     ck_assert_uint_eq(a->hard_at, e->hard_at);
     ck_assert_uint_eq(a->hard_words, e->hard_words);

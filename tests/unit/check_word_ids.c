@@ -201,10 +201,16 @@ static void free_tokenizer(tdm_tokenizer *tokenizer)
     tdm_word_piece_destroy(tokenizer->word_piece);
 }
 
-static void check_ids(const tdm_tokenizer *tokenizer, const tdm_normalized *expected,
-                      const tdm_token_list *list)
+static bool has_line_feed(const char *text, size_t from, size_t to)
+{
+    return to > from && memchr(text + from, '\n', to - from) != NULL;
+}
+
+static void check_ids(const tdm_tokenizer *tokenizer, const char *text,
+                      const tdm_normalized *expected, const tdm_token_list *list)
 {
     int64_t at = 0;
+    size_t before = 0;
     uint32_t pieces[4096];
     for (int64_t w = 0; w < expected->word_count; w++) {
         tdm_span word = expected->words[w];
@@ -212,8 +218,13 @@ static void check_ids(const tdm_tokenizer *tokenizer, const tdm_normalized *expe
                                              word.end - word.begin, pieces);
         if (count == 0)
             pieces[count++] = 0;
+        uint32_t mark = TDM_MARK_WORD;
+        if (w == 0 || has_line_feed(text, before, expected->from[word.begin]))
+            mark |= TDM_MARK_SENTENCE;
+        before = expected->to[word.end - 1];
         for (int64_t i = 0; i < count; i++, at++) {
-            if (at >= list->count || list->ids[at] != pieces[i] || list->starts[at] != (i == 0))
+            if (at >= list->count || list->ids[at] != pieces[i] ||
+                list->starts[at] != (i == 0 ? mark : 0))
                 ck_abort_msg("token %lld of word %lld differs", (long long)at, (long long)w);
         }
     }
@@ -245,7 +256,7 @@ START_TEST(test_ids_are_those_of_the_words)
         list.count = 0;
         ck_assert_ok(tdm_word_ids_append(words, text, bytes, &list));
         ck_assert_ok(tdm_normalize(&tokenizer.settings, text, bytes, &expected));
-        check_ids(&tokenizer, &expected, &list);
+        check_ids(&tokenizer, text, &expected, &list);
     }
     tdm_normalized_deinit(&expected);
     tdm_token_list_deinit(&list);
