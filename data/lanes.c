@@ -35,20 +35,17 @@ bool tdm_epoch_is_trained(const tdm_pipeline *pipeline, int64_t epoch)
 static tdm_status can_load(tdm_pipeline *pipeline, tdm_lane *lane, int index, bool *can)
 {
     *can = false;
+    if (!tdm_epoch_is_trained(pipeline, lane->load_epoch))
+        return TDM_OK;
     TDM_TRY(tdm_epoch_order_make(pipeline, lane->load_epoch));
-    if (lane->load_window >= tdm_lane_window_count(pipeline, index, lane->load_epoch)) {
-        /* While the cache is being written the next epoch waits for it; the one behind that waits
-         * in any case. */
-        if (pipeline->writing || lane->load_epoch > lane->epoch)
-            return TDM_OK;
-        lane->load_epoch++;
-        lane->load_window = 0;
-        TDM_TRY(tdm_epoch_order_make(pipeline, lane->load_epoch));
-        if (tdm_lane_window_count(pipeline, index, lane->load_epoch) == 0)
-            return TDM_OK;
-    }
-    *can = tdm_epoch_is_trained(pipeline, lane->load_epoch);
-    return TDM_OK;
+    *can = lane->load_window < tdm_lane_window_count(pipeline, index, lane->load_epoch);
+    /* While the cache is being written the next epoch waits for it; the one behind that waits in any
+     * case. */
+    if (*can || pipeline->writing || lane->load_epoch > lane->epoch)
+        return TDM_OK;
+    lane->load_epoch++;
+    lane->load_window = 0;
+    return can_load(pipeline, lane, index, can);
 }
 
 static tdm_status load_window(tdm_pipeline *pipeline, int index)
