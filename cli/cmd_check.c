@@ -87,6 +87,10 @@ static tdm_status append_result(const checking *check, tdm_text *text)
                             (long long)check->records, (long long)good_rows(check),
                             is_text(check) ? "documents" : "rows", (long long)bad,
                             check->records > 0 ? 100 * (double)bad / records : 0.0));
+    int64_t errors = tdm_bad_record_log_counts(check->log).encoding_errors;
+    if (errors > 0)
+        TDM_TRY(tdm_text_printf(text, "%lld records hold bytes that are not UTF-8\n",
+                                (long long)errors));
     TDM_TRY(append_reasons(check, text));
     if (good_rows(check) == 0)
         return TDM_OK;
@@ -122,8 +126,9 @@ static tdm_status print_json(const checking *check)
                       (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors, "reasons",
                       list, "text", tdm_document_stats_json(&check->documents)));
     return tdm_console_json(json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o}", "records", (json_int_t)check->records, "rows",
+        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "records", (json_int_t)check->records, "rows",
         (json_int_t)tdm_field_stats_rows(check->stats), "bad_records", (json_int_t)bad_count(check),
+        "encoding_errors", (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors,
         "mean_label", tdm_json_number(tdm_field_stats_label_mean(check->stats)), "reasons", list,
         "features", stats));
 }

@@ -70,14 +70,15 @@ static tdm_status result_json(const tdm_recipe *recipe, const tdm_train_result *
         }
     }
     return tdm_console_json(json_pack(
-        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "run",
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "run",
         recipe->output.dir, "step", (json_int_t)result->step, "epochs", (json_int_t)result->epoch,
         "rows", (json_int_t)result->rows, "seconds", tdm_json_number(result->seconds),
         "rows_per_second", tdm_json_number(result->rows_per_second), "train", train, "eval",
         eval != NULL ? eval : json_null(), "best_step",
         result->best_step >= 0 ? json_integer(result->best_step) : json_null(), "best_score",
         result->best_step >= 0 ? tdm_json_number(result->best_score) : json_null(), "records",
-        (json_int_t)result->records, "bad_records", (json_int_t)result->bad_records, "resumed_step",
+        (json_int_t)result->records, "bad_records", (json_int_t)result->bad_records,
+        "encoding_errors", (json_int_t)result->encoding_errors, "resumed_step",
         result->resumed_step >= 0 ? json_integer(result->resumed_step) : json_null()));
 }
 
@@ -98,6 +99,9 @@ static tdm_status append_result(tdm_text *text, const tdm_recipe *recipe,
     if (result->bad_records > 0)
         TDM_TRY(tdm_text_printf(text, "%lld of %lld records were bad\n",
                                 (long long)result->bad_records, (long long)result->records));
+    if (result->encoding_errors > 0)
+        TDM_TRY(tdm_text_printf(text, "%lld records held bytes that are not UTF-8\n",
+                                (long long)result->encoding_errors));
     TDM_TRY(
         append_metrics(text, "progressive (each row before it is trained on):", &result->train));
     if (result->has_eval)

@@ -30,8 +30,8 @@ static tdm_status open_parts(const char *recipe, const tdm_recipe_arguments *arg
                              tdm_ctr_use use, const atomic_bool *cancel, tdm_reading *out)
 {
     TDM_TRY(tdm_recipe_load(recipe, arguments, &out->recipe));
-    TDM_TRY(tdm_recipe_open_input(out->recipe, cancel, &out->input));
     TDM_TRY(tdm_pool_create(threads < 0 ? (int)out->recipe->train.threads : threads, &out->pool));
+    TDM_TRY(tdm_recipe_open_input(out->recipe, out->pool, cancel, &out->input));
     TDM_TRY(open_featurizer(out, use));
     return tdm_extractor_create(out->featurizer, out->input, out->pool, TDM_SELECT_ALL, 0,
                                 &out->extractor);

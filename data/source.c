@@ -12,7 +12,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#define INPUT_BYTES ((size_t)256 * 1024)
+#define INPUT_BYTES       ((size_t)256 * 1024)
+#define SMALL_INPUT_BYTES ((size_t)16 * 1024) /* of files that are no larger */
 
 struct tdm_source {
     int fd;
@@ -125,13 +126,12 @@ static tdm_status open_decoder(tdm_source *source)
     return TDM_OK;
 }
 
-/* Small files, of which there may be very many, need no large buffer. */
+/* Small files, of which there may be very many, are opened without a large buffer. */
 static tdm_status reserve_input(tdm_source *source)
 {
-    size_t bytes = INPUT_BYTES;
-    if (!source->may_wait && source->file_bytes < (int64_t)INPUT_BYTES)
-        bytes = source->file_bytes < 4096 ? 4096 : (size_t)source->file_bytes;
-    return tdm_grow(&source->input, &source->capacity, bytes, 1);
+    bool is_small = !source->may_wait && source->file_bytes <= (int64_t)SMALL_INPUT_BYTES;
+    return tdm_grow(&source->input, &source->capacity, is_small ? SMALL_INPUT_BYTES : INPUT_BYTES,
+                    1);
 }
 
 static tdm_status open_file(tdm_source *source)

@@ -196,7 +196,8 @@ void tdm_recipe_free(tdm_recipe *recipe)
 
 /* ---- using ----------------------------------------------------------------------------------- */
 
-tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel, tdm_input **out)
+tdm_status tdm_recipe_open_input(tdm_recipe *recipe, tdm_pool *pool, const atomic_bool *cancel,
+                                 tdm_input **out)
 {
     tdm_format_options format;
     *out = NULL;
@@ -208,6 +209,7 @@ tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel, 
         .block_bytes = recipe->data.block_bytes,
         .lanes = (int)recipe->data.lanes,
         .max_record_bytes = recipe->data.max_record_bytes,
+        .pool = pool,
         .cancel = cancel,
     };
     TDM_TRY(tdm_input_open(&options, out));

@@ -120,9 +120,9 @@ void tdm_recipe_free(tdm_recipe *recipe);
 TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
 
 /* Opens the files of data.train, in order, and completes the recipe with what order depends on:
- * data.block_bytes. `cancel` may be NULL; see tdm_source_open. */
-TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, const atomic_bool *cancel,
-                                                tdm_input **out);
+ * data.block_bytes. `pool` and `cancel` may be NULL; see tdm_input_options. */
+TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, tdm_pool *pool,
+                                                const atomic_bool *cancel, tdm_input **out);
 
 /* Resolves the features section of a ctr recipe against an input. */
 TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,

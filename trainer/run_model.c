@@ -123,6 +123,7 @@ tdm_status tdm_run_open_input(const tdm_run *run, const tdm_strings *files, bool
         .saved_format = run->format,
         .lanes = 1,
         .max_record_bytes = run->recipe->data.max_record_bytes,
+        .pool = run->pool,
         .eager = eager,
         .cancel = cancel,
     };

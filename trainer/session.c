@@ -15,6 +15,7 @@ static tdm_status open_eval(tdm_session *session, const atomic_bool *stop)
             .saved_format = (tdm_record_format *)(uintptr_t)tdm_input_format(session->input),
             .lanes = 1,
             .max_record_bytes = recipe->data.max_record_bytes,
+            .pool = session->pool,
             .cancel = stop,
         };
         TDM_TRY(tdm_input_open(&options, &session->eval_input));
@@ -30,7 +31,7 @@ static tdm_status open_eval(tdm_session *session, const atomic_bool *stop)
 static tdm_status open_train(tdm_session *session, const atomic_bool *stop)
 {
     tdm_recipe *recipe = session->recipe;
-    TDM_TRY(tdm_recipe_open_input(recipe, stop, &session->input));
+    TDM_TRY(tdm_recipe_open_input(recipe, session->pool, stop, &session->input));
     TDM_TRY(tdm_recipe_feature_spec(recipe, session->input, &session->spec));
     TDM_TRY(tdm_ctr_featurizer_create(session->spec, tdm_input_format(session->input),
                                       session->pool, recipe->train.batch_size, TDM_CTR_TRAINING,

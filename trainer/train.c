@@ -345,6 +345,7 @@ static tdm_status fill_result(tdm_training *training, tdm_train_result *result)
         .best_score = state->best_score,
         .records = bad.records,
         .bad_records = bad.bad,
+        .encoding_errors = bad.encoding_errors,
         .resumed_step = training->resumed_step,
     };
     return tdm_training_total(training, &result->train);

@@ -85,6 +85,7 @@ static const state_entry state_entries[] = {
     REAL(tdm_train_state, "best_score", best_score),
     INTEGER(tdm_train_state, "records", bad.records),
     INTEGER(tdm_train_state, "bad_records", bad.bad),
+    INTEGER(tdm_train_state, "encoding_errors", bad.encoding_errors),
     INTEGER(tdm_train_state, "quarantine_bytes", bad.quarantine_bytes),
     INTEGER(tdm_train_state, "metrics_bytes", metrics_bytes),
 };

@@ -62,6 +62,7 @@ typedef struct tdm_train_result {
     int64_t best_step;       /* -1: none */
     double best_score;
     int64_t records, bad_records;
+    int64_t encoding_errors; /* records with bytes that are not UTF-8, used or dropped */
     int64_t resumed_step; /* -1: a training of its own */
 } tdm_train_result;
 
