@@ -369,6 +369,90 @@ START_TEST(test_files_are_opened_side_by_side)
 }
 END_TEST
 
+/* ---- memory that runs out -------------------------------------------------------------------- */
+
+static tdm_status read_quietly(tdm_extractor *extractor)
+{
+    tdm_input *input = tdm_extractor_input(extractor);
+    tdm_input_stream *stream = NULL;
+    tdm_block_text text = {0};
+    tdm_extract extract = {0};
+    tdm_status status = TDM_OK;
+    bool ended = false;
+    if (!tdm_input_seekable(input))
+        TDM_TRY(tdm_input_stream_open(input, &stream));
+    for (int64_t b = 0; !ended && status == TDM_OK; b++) {
+        if (stream != NULL)
+            status = tdm_input_stream_next(stream, &text, &ended);
+        else if (b == tdm_input_block_count(input))
+            ended = true;
+        else
+            status = tdm_input_read_block(input, b, &text);
+        if (status == TDM_OK && !ended)
+            status = tdm_extract_block(extractor, &text, &extract);
+    }
+    tdm_input_stream_close(stream);
+    tdm_block_text_deinit(&text);
+    tdm_extract_deinit(&extract);
+    return status;
+}
+
+static tdm_status open_and_read(const file_list *list, int format, tdm_pool *pool)
+{
+    const tdm_strings paths = {.items = (char **)(uintptr_t)list->paths, .count = list->count};
+    const tdm_format_options format_options = {.type = format,
+                                               .documents = TDM_DOCUMENTS_BLANK_LINE,
+                                               .encoding_errors = TDM_ENCODING_REPLACE};
+    const tdm_input_options options = {.paths = &paths,
+                                       .format = &format_options,
+                                       .block_bytes = 60,
+                                       .lanes = 1,
+                                       .max_record_bytes = 1024,
+                                       .pool = pool};
+    tdm_input *input;
+    tdm_extractor *extractor = NULL;
+    TDM_TRY(tdm_input_open(&options, &input));
+    tdm_status status =
+        tdm_extractor_create(&tdm_row_featurizer, input, pool, TDM_SELECT_ALL, 0, &extractor);
+    if (status == TDM_OK)
+        status = read_quietly(extractor);
+    tdm_extractor_destroy(extractor);
+    tdm_input_close(input);
+    return status;
+}
+
+/* Whichever allocation fails, that is said, and nothing is lost. */
+START_TEST(test_memory_that_runs_out)
+{
+    static const char *const lines[] = {
+        "{\"text\":\"a\"}\n{\"text\":\"\xff\"}\n\nno json\n", "{\"text\":\"b\"}",
+        "{\"text\":\"a long text that fills a block, and more than a block, by itself\"}\n\n[]"};
+    for (int packed = 0; packed < 2; packed++) {
+        file_list list;
+        tdm_pool *pool;
+        tdm_new_folder(folder);
+        write_files(lines, 3, packed, &list);
+        ck_assert_ok(tdm_pool_create(1, &pool));
+        for (int format = TDM_FORMAT_TEXT; format <= TDM_FORMAT_JSONL; format++) {
+            int64_t live = tdm_memory_stats_get().live_bytes;
+            tdm_status status = TDM_E_NOMEM;
+            int n;
+            for (n = 1; status != TDM_OK; n++) {
+                tdm_memory_fail_at(n, false);
+                status = open_and_read(&list, format, pool);
+                tdm_memory_fail_at(0, false);
+                ck_assert(status == TDM_OK || status == TDM_E_NOMEM);
+                ck_assert_int_eq(tdm_memory_stats_get().live_bytes, live);
+            }
+            ck_assert_int_gt(n, 20);
+        }
+        tdm_pool_destroy(pool);
+        free_files(&list);
+        ck_assert_ok(tdm_folder_remove(folder));
+    }
+}
+END_TEST
+
 /* ---- in the pipeline ------------------------------------------------------------------------- */
 
 /* Reports name the files, from text and from the cache. */
@@ -407,4 +491,5 @@ END_TEST
 TDM_CHECK_MAIN(test_documents_never_span_files, test_errors_name_their_own_lines,
                test_headers_are_each_file_s_own, test_files_share_blocks_while_there_is_room,
                test_a_shared_file_that_changes_is_refused, test_files_are_not_kept_open,
-               test_files_are_opened_side_by_side, test_reports_of_shared_blocks)
+               test_files_are_opened_side_by_side, test_memory_that_runs_out,
+               test_reports_of_shared_blocks)

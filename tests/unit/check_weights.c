@@ -209,6 +209,46 @@ START_TEST(test_streams_need_the_cache)
 }
 END_TEST
 
+START_TEST(test_a_cache_that_cannot_be_filled)
+{
+    tdm_data_rig_options options = open_files("");
+    options.epochs = 2;
+    tdm_given_list text = {0}, list = {0};
+    tdm_data_rig_run(&options, &text);
+    char *cache;
+    ck_assert_ok(tdm_format(&cache, "%s/0.csv/a.cache", folder)); /* below a file */
+    options.cache_path = cache;
+    tdm_warnings_expect("the cache could not be written, so that every epoch reads the text");
+    tdm_data_rig_run(&options, &list);
+    ck_assert_int_eq(tdm_warnings_seen(), 1);
+    tdm_given_same(&text, 0, &list, true);
+    tdm_given_list_free(&text);
+    tdm_given_list_free(&list);
+    close_files();
+    tdm_free(cache);
+    /* Streams cannot do without, and a fill can be stopped. */
+    atomic_bool cancel = false;
+    options = open_files(".gz");
+    options.cancel = &cancel;
+    ck_assert_ok(tdm_format(&cache, "%s/0.csv.gz/a.cache", folder));
+    options.cache_path = cache;
+    tdm_data_rig rig;
+    tdm_data_rig_open(&options, &rig);
+    ck_assert_fails(tdm_data_rig_try_start(&rig), TDM_E_CONFIG, "data.train: weights need files");
+    tdm_data_rig_close(&rig);
+    tdm_free(cache);
+    ck_assert_ok(tdm_format(&cache, "%s/a.cache", folder));
+    options.cache_path = cache;
+    tdm_data_rig_open(&options, &rig);
+    cancel = true;
+    ck_assert_fails(tdm_data_rig_try_start(&rig), TDM_E_CANCELLED, "stopped while the cache");
+    ck_assert(!tdm_file_exists(cache));
+    tdm_data_rig_close(&rig);
+    tdm_free(cache);
+    close_files();
+}
+END_TEST
+
 /* ---- what a window is told ------------------------------------------------------------------- */
 
 /* The list of an epoch: the place of a block in it is its occurrence. */
@@ -311,5 +351,6 @@ END_TEST
 
 TDM_CHECK_MAIN(test_blocks_come_as_often_as_weights_say, test_shares_count_the_list_of_the_epoch,
                test_weights_on_any_threads_and_after_a_restart, test_the_cache_changes_nothing,
-               test_streams_need_the_cache, test_occurrences_are_numbered,
-               test_bad_records_are_reported_once, test_corpora_of_recipes)
+               test_streams_need_the_cache, test_a_cache_that_cannot_be_filled,
+               test_occurrences_are_numbered, test_bad_records_are_reported_once,
+               test_corpora_of_recipes)
