@@ -151,8 +151,11 @@ END_TEST
 START_TEST(test_other_tasks)
 {
     tdm_recipe *recipe;
-    static const char text[] = "# a comment\ntask: mlm\ntext: {tokenizer: vocab.txt}\n";
-    ck_assert_fails(parse(text, NULL, 0, &recipe), TDM_E_UNSUPPORTED, "small.yaml:2: task: mlm");
+    static const char text[] = "# a comment\ntask: mlm\ntext: {tokenizer: vocab.txt}\n"
+                               "model: {type: bert}\ndata: {train: [a.txt]}\n";
+    ck_assert_ok(parse(text, NULL, 0, &recipe));
+    ck_assert_fails(tdm_recipe_check_training(recipe), TDM_E_UNSUPPORTED, "small.yaml:2: task");
+    tdm_recipe_free(recipe);
     assert_bad("task=classify", TDM_E_UNSUPPORTED, "not in this version");
     assert_bad("task=ctrr", TDM_E_CONFIG, "ctr");
 }
