@@ -10,8 +10,9 @@
 
 #include <stdio.h>
 
-/* Tokens of a pass over the cache, so that starting a pipeline does not count. */
-#define CACHED_TOKENS ((int64_t)32 << 20)
+/* Tokens of a pass, all epochs of it together: starting a pipeline and filling its memory count for
+ * little, as in a training. */
+#define PASS_TOKENS ((int64_t)32 << 20)
 
 typedef struct text_bench {
     tdm_reading *reading;
@@ -20,7 +21,8 @@ typedef struct text_bench {
     int64_t tokens; /* of the text */
     int64_t batches;
     char *cache_path;
-    int64_t cache_epochs, cache_bytes;
+    int64_t epochs; /* of a pass */
+    int64_t cache_bytes;
     tdm_passes bare_passes, text_passes, cached_passes;
 } text_bench;
 
@@ -49,13 +51,14 @@ static tdm_status run_epochs(text_bench *run, int64_t epochs, const char *cache_
 
 static tdm_status text_pass(void *context)
 {
-    return run_epochs(context, 1, NULL);
+    text_bench *run = context;
+    return run_epochs(run, run->epochs, NULL);
 }
 
 static tdm_status cached_pass(void *context)
 {
     text_bench *run = context;
-    return run_epochs(run, run->cache_epochs, run->cache_path);
+    return run_epochs(run, run->epochs, run->cache_path);
 }
 
 static tdm_status find_cache_bytes(text_bench *run)
@@ -76,7 +79,6 @@ static tdm_status measure_cache(text_bench *run)
     TDM_TRY_GOTO(tdm_path_join(folder, "bench.cache", &run->cache_path), done);
     TDM_TRY_GOTO(run_epochs(run, 1, run->cache_path), done);
     TDM_TRY_GOTO(find_cache_bytes(run), done);
-    run->cache_epochs = CACHED_TOKENS / run->tokens + 1;
     TDM_TRY_GOTO(tdm_passes_run(cached_pass, run, &run->cached_passes), done);
 done:
     tdm_free(run->cache_path);
@@ -99,15 +101,21 @@ static tdm_status measure_bare(text_bench *run)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static double cached_tokens(const text_bench *run)
+/* Seconds of an epoch. */
+static double median_of(const text_bench *run, const tdm_passes *passes)
 {
-    return (double)run->tokens * (double)run->cache_epochs;
+    return tdm_passes_median(passes) / (double)run->epochs;
+}
+
+static double best_of(const text_bench *run, const tdm_passes *passes)
+{
+    return tdm_passes_best(passes) / (double)run->epochs;
 }
 
 static tdm_status print_json(const text_bench *run)
 {
     double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
-    double text = tdm_passes_median(&run->text_passes);
+    double text = median_of(run, &run->text_passes);
     double bare = tdm_passes_median(&run->bare_passes);
     json_t *json =
         json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "threads",
@@ -119,16 +127,15 @@ static tdm_status print_json(const text_bench *run)
     if (run->cached_passes.count > 0) {
         json_object_set_new(json, "cache_bytes", json_integer(run->cache_bytes));
         json_object_set_new(json, "cache_tokens_per_second",
-                            json_real(cached_tokens(run) / tdm_passes_median(&run->cached_passes)));
+                            json_real(tokens / median_of(run, &run->cached_passes)));
         json_object_set_new(json, "best_cache_tokens_per_second",
-                            json_real(cached_tokens(run) / tdm_passes_best(&run->cached_passes)));
+                            json_real(tokens / best_of(run, &run->cached_passes)));
     }
     return tdm_console_json(json);
 }
 
-static void print_passes(const char *what, double tokens, double bytes, const tdm_passes *passes)
+static void print_speed(const char *what, double tokens, double bytes, double seconds, double best)
 {
-    double seconds = tdm_passes_median(passes), best = tdm_passes_best(passes);
     printf("%-18s%s tokens/s  %s/s   (best: %s tokens/s)\n", what, tdm_count_text(tokens / seconds),
            tdm_bytes_text(bytes / seconds), tdm_count_text(tokens / best));
 }
@@ -136,16 +143,17 @@ static void print_passes(const char *what, double tokens, double bytes, const td
 static void print_text(const text_bench *run)
 {
     double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
-    printf("%s of text, %lld tokens, %lld batches, %d thread(s), %d passes\n",
+    double bare = tdm_passes_median(&run->bare_passes);
+    double text = median_of(run, &run->text_passes);
+    printf("%s of text, %lld tokens, %lld batches, %d thread(s), %d passes of %lld epochs\n",
            tdm_bytes_text(bytes), (long long)run->tokens, (long long)run->batches,
-           tdm_pool_threads(run->reading->pool), run->text_passes.count);
-    print_passes("text to batches", tokens, bytes, &run->text_passes);
-    print_passes("tokenizer alone", tokens, bytes, &run->bare_passes);
-    printf("text to batches is %.0f%% of the tokenizer alone\n",
-           100 * tdm_passes_median(&run->bare_passes) / tdm_passes_median(&run->text_passes));
+           tdm_pool_threads(run->reading->pool), run->text_passes.count, (long long)run->epochs);
+    print_speed("text to batches", tokens, bytes, text, best_of(run, &run->text_passes));
+    print_speed("tokenizer alone", tokens, bytes, bare, tdm_passes_best(&run->bare_passes));
+    printf("text to batches is %.0f%% of the tokenizer alone\n", 100 * bare / text);
     if (run->cached_passes.count > 0)
-        print_passes("cache to batches", cached_tokens(run),
-                     (double)run->cache_bytes * (double)run->cache_epochs, &run->cached_passes);
+        print_speed("cache to batches", tokens, (double)run->cache_bytes,
+                    median_of(run, &run->cached_passes), best_of(run, &run->cached_passes));
 }
 
 static tdm_status measure(text_bench *run, bool cache)
@@ -153,8 +161,10 @@ static tdm_status measure(text_bench *run, bool cache)
     TDM_FAIL_IF(tdm_input_is_stdin(run->reading->input), TDM_E_ARG,
                 "standard input cannot be read more than once: name a file");
     TDM_TRY(measure_bare(run));
-    TDM_TRY(tdm_passes_run(text_pass, run, &run->text_passes));
+    TDM_TRY(run_epochs(run, 1, NULL));
     TDM_FAIL_IF(run->tokens == 0, TDM_E_DATA, "there is no document with a word in it");
+    run->epochs = PASS_TOKENS / run->tokens + 1;
+    TDM_TRY(tdm_passes_run(text_pass, run, &run->text_passes));
     return cache ? measure_cache(run) : TDM_OK;
 }
 

@@ -160,26 +160,39 @@ static token_place place_at(const text_featurizer *featurizer, const tdm_batch *
 }
 
 static void copy_ids(const text_featurizer *featurizer, const tdm_extract *block,
-                     const tdm_segment *segment, uint32_t *ids)
+                     const tdm_segment *segment, uint32_t *restrict ids)
 {
+    uint32_t count = segment->count;
     if (featurizer->wide_ids) {
         memcpy(ids, (const uint32_t *)block->columns[COLUMN_IDS] + segment->first,
-               segment->count * sizeof *ids);
+               count * sizeof *ids);
         return;
     }
-    const uint16_t *from = (const uint16_t *)block->columns[COLUMN_IDS] + segment->first;
-    for (uint32_t i = 0; i < segment->count; i++)
+    const uint16_t *restrict from = (const uint16_t *)block->columns[COLUMN_IDS] + segment->first;
+    for (uint32_t i = 0; i < count; i++)
         ids[i] = from[i];
+}
+
+static void fill(uint32_t *to, uint32_t count, uint32_t value)
+{
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = value;
+}
+
+static void count_on(uint32_t *to, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = from; i < end; i++)
+        to[i] = i;
 }
 
 static void write_tokens(const text_featurizer *featurizer, const tdm_window *window,
                          const tdm_sequence *sequence, const token_place *place, uint8_t *marks)
 {
     bool is_pair = featurizer->sequences.mode == TDM_SEGMENT_PAIRS;
-    uint32_t at = 0;
-    place->ids[at] = featurizer->cls;
-    place->types[at] = 0;
-    marks[at++] = 0;
+    uint32_t at = 1;
+    place->ids[0] = featurizer->cls;
+    place->types[0] = 0;
+    marks[0] = 0;
     for (uint32_t s = 0; s < sequence->segment_count; s++) {
         const tdm_segment *segment = &sequence->segments[s];
         const tdm_extract *block = window->blocks[segment->block];
@@ -187,25 +200,20 @@ static void write_tokens(const text_featurizer *featurizer, const tdm_window *wi
         if (featurizer->wants_marks)
             memcpy(marks + at, (const uint8_t *)block->columns[COLUMN_MARKS] + segment->first,
                    segment->count);
-        uint32_t type = is_pair && s == 1;
-        for (uint32_t i = 0; i <= segment->count; i++)
-            place->types[at + i] = type;
+        fill(place->types + at, segment->count + 1, is_pair && s == 1);
         at += segment->count;
         place->ids[at] = featurizer->sep;
         marks[at++] = 0;
     }
-    for (uint32_t i = 0; i < at; i++)
-        place->positions[i] = i;
+    count_on(place->positions, 0, at);
 }
 
 static void pad_row(const text_featurizer *featurizer, const token_place *place, uint32_t from)
 {
     uint32_t length = (uint32_t)featurizer->sequences.max_length;
-    for (uint32_t i = from; i < length; i++) {
-        place->ids[i] = featurizer->pad;
-        place->types[i] = 0;
-        place->positions[i] = i;
-    }
+    fill(place->ids + from, length - from, featurizer->pad);
+    fill(place->types + from, length - from, 0);
+    count_on(place->positions, from, length);
 }
 
 static void mask_tokens(const text_featurizer *featurizer, const tdm_window *window,
@@ -222,6 +230,25 @@ static void mask_tokens(const text_featurizer *featurizer, const tdm_window *win
     }
 }
 
+/* Rows lie in random order in the window's memory. */
+static void fetch_row(const text_featurizer *featurizer, const tdm_window *window, int64_t row)
+{
+    size_t id_bytes = tdm_dtype_size(featurizer->base.columns.columns[COLUMN_IDS].dtype);
+    if (row + 1 < window->rows)
+        __builtin_prefetch(window->details + window->order[row + 1]);
+    if (row >= window->rows)
+        return;
+    tdm_sequence sequence = tdm_sequence_get(window, row);
+    const tdm_segment *segment = sequence.segments;
+    const tdm_extract *block = window->blocks[segment->block];
+    const char *ids = (const char *)block->columns[COLUMN_IDS] + segment->first * id_bytes;
+    const uint8_t *marks = (const uint8_t *)block->columns[COLUMN_MARKS] + segment->first;
+    for (size_t at = 0; at < segment->count * id_bytes; at += TDM_ALIGNMENT)
+        __builtin_prefetch(ids + at);
+    for (size_t at = 0; featurizer->wants_marks && at < segment->count; at += TDM_ALIGNMENT)
+        __builtin_prefetch(marks + at);
+}
+
 static void assemble(const tdm_featurizer *base, const tdm_window *window, int64_t first,
                      int64_t count, tdm_batch *batch, int64_t at, int64_t token)
 {
@@ -234,6 +261,7 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
     for (int64_t i = 0; i < count; i++) {
         tdm_sequence sequence = tdm_sequence_get(window, first + i);
         int64_t row = at + i;
+        fetch_row(featurizer, window, first + i + 1);
         if (featurizer->padded)
             token = row * featurizer->sequences.max_length;
         token_place place = place_at(featurizer, batch, token);

@@ -1,6 +1,7 @@
 /* The ground everything stands on: status, memory, random numbers, element types. */
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/random_fill.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "tests/support/check_main.h"
@@ -292,7 +293,44 @@ START_TEST(test_dtypes)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_status_texts, test_status_macros, test_status_messages, test_printable,
-               test_status_across_threads, test_log, test_memory_alloc, test_memory_grow,
-               test_memory_strings, test_memory_fail_at, test_philox_vectors, test_random_layout,
-               test_uniform, test_dtypes)
+/* In vectors or not, at any beginning and for any count, also where the element wraps. */
+START_TEST(test_filled_numbers_are_the_same)
+{
+    static const uint32_t firsts[] = {0, 1, 7, 1000, UINT32_MAX - 3};
+    uint32_t words[4 * 40];
+    tdm_philox_key key = tdm_philox_make_key(0x123456789abcdefu, TDM_PURPOSE_MASK, 3);
+    for (int way = 0; way < 2; way++) {
+        bool before = tdm_random_fill_vectors(way == 0);
+        for (size_t f = 0; f < sizeof firsts / sizeof firsts[0]; f++) {
+            for (int64_t groups = 1; groups <= 33; groups += 8) {
+                bool good = true;
+                tdm_random_fill(key, 0xfedcba9876543210u, 77, firsts[f], groups, words);
+                for (uint32_t i = 0; i < 4 * groups; i++) {
+                    tdm_philox_words four =
+                        tdm_random4(key, 0xfedcba9876543210u, 77, firsts[f] + i / 4);
+                    good = good && words[i] == four.words[i % 4];
+                }
+                ck_assert(good);
+            }
+        }
+        tdm_random_fill_vectors(before);
+    }
+}
+END_TEST
+
+START_TEST(test_streams_are_the_elements)
+{
+    tdm_philox_key key = tdm_philox_make_key(9, TDM_PURPOSE_SEQUENCES, 0);
+    tdm_random_stream stream = {.key = key, .sample = 5, .epoch = 6};
+    for (uint32_t i = 0; i < 11; i++)
+        ck_assert_uint_eq(tdm_random_next(&stream), tdm_random(key, 5, 6, i));
+    ck_assert_uint_eq(tdm_random_below(0, 7), 0);
+    ck_assert_uint_eq(tdm_random_below(UINT32_MAX, 7), 6);
+}
+END_TEST
+
+TDM_CHECK_MAIN(test_filled_numbers_are_the_same, test_streams_are_the_elements, test_status_texts,
+               test_status_macros, test_status_messages, test_printable, test_status_across_threads,
+               test_log, test_memory_alloc, test_memory_grow, test_memory_strings,
+               test_memory_fail_at, test_philox_vectors, test_random_layout, test_uniform,
+               test_dtypes)

@@ -237,7 +237,8 @@ START_TEST(test_reference_has_every_section)
     static const char *const keys[] = {
         "seed",          "data.format",          "features.label",  "model.type",
         "model.crosses", "optimizer.dense.type", "train.epochs",    "checkpoint.keep_best",
-        "cache.dir",     "output.dir",           "model.init_from",
+        "cache.dir",     "output.dir",           "model.init_from", "text.masking.rate",
+        "model.heads",   "train.batch_tokens",
     };
     tdm_text text = {0};
     ck_assert_ok(tdm_recipe_describe(&text));
