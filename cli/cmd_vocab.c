@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "text/normalize.h"
-#include "text/tokenizer.h"
+#include "text/train_vocabulary.h"
 #include "text/vocab_trainer.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ typedef struct vocab_making {
     const vocab_values *values;
     tdm_tokenizer_settings settings;
     tdm_strings specials, initial;
-    size_t specials_capacity, initial_capacity;
+    size_t initial_capacity;
     tdm_progress progress;
     tdm_output *output;
     bool to_stdout;
@@ -52,18 +52,6 @@ static tdm_status add_token(tdm_strings *tokens, size_t *capacity, const char *t
     TDM_TRY(tdm_grow(&tokens->items, capacity, (size_t)tokens->count + 1, sizeof *tokens->items));
     TDM_TRY(tdm_strndup(token, bytes, &tokens->items[tokens->count]));
     tokens->count++;
-    return TDM_OK;
-}
-
-static tdm_status add_specials(vocab_making *making)
-{
-    const tdm_strings *more = &making->values->special;
-    for (int i = 0; i < TDM_SPECIALS; i++)
-        TDM_TRY(add_token(&making->specials, &making->specials_capacity, tdm_special_names[i],
-                          strlen(tdm_special_names[i])));
-    for (int64_t i = 0; i < more->count; i++)
-        TDM_TRY(add_token(&making->specials, &making->specials_capacity, more->items[i],
-                          strlen(more->items[i])));
     return TDM_OK;
 }
 
@@ -238,37 +226,15 @@ static tdm_status write_tokens(const vocab_making *making)
     return tdm_output_commit(making->output);
 }
 
-/* The first tokens are the special ones. */
-static tdm_status add_special_tokens(const vocab_making *making, tdm_tokenizer *parts)
-{
-    for (int64_t i = 0; i < making->specials.count; i++) {
-        const char *token = making->specials.items[i];
-        size_t bytes = strlen(token);
-        tdm_added_token *added;
-        int64_t id = tdm_vocabulary_find(&parts->vocabulary, token, bytes);
-        if (id < parts->added_count) /* named twice */
-            continue;
-        TDM_TRY(tdm_tokenizer_add_token(parts, (uint32_t)id, token, bytes, &added));
-        added->special = true;
-    }
-    return TDM_OK;
-}
-
 /* A tokenizer.json: takes the vocabulary. */
 static tdm_status write_tokenizer(vocab_making *making)
 {
-    tdm_tokenizer parts = {.settings = making->settings, .vocabulary = making->vocabulary};
-    making->vocabulary = (tdm_vocabulary){0};
-    tdm_status status = add_special_tokens(making, &parts);
-    if (status != TDM_OK) {
-        tdm_tokenizer_parts_free(&parts);
-        return status;
-    }
     tdm_tokenizer *tokenizer;
-    TDM_TRY(tdm_tokenizer_create(&parts, &tokenizer));
+    TDM_TRY(
+        tdm_vocab_tokenizer(&making->settings, &making->specials, &making->vocabulary, &tokenizer));
     tdm_output_close(making->output);
     making->output = NULL;
-    status = tdm_tokenizer_save(tokenizer, making->values->output);
+    tdm_status status = tdm_tokenizer_save(tokenizer, making->values->output);
     tdm_tokenizer_close(tokenizer);
     return status;
 }
@@ -362,7 +328,8 @@ static tdm_status print_result(const vocab_making *making)
 static tdm_status make_vocabulary(vocab_making *making)
 {
     TDM_TRY(choose_settings(making));
-    TDM_TRY(add_specials(making));
+    TDM_TRY(tdm_vocab_specials((const char *const *)making->values->special.items,
+                               making->values->special.count, &making->specials));
     TDM_TRY(add_initial(making));
     TDM_TRY(check_initial(making));
     TDM_TRY(open_output(making));

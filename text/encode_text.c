@@ -148,7 +148,7 @@ static tdm_status put_ids(encoding_text *encode, const char *text, size_t bytes)
     TDM_TRY(reserve(&encode->lane->tokens, (size_t)found->count, false));
     encode->word--;
     for (int64_t i = 0; i < found->count; i++) {
-        encode->word += (found->starts[i] & TDM_MARK_WORD) != 0;
+        encode->word += (found->marks[i] & TDM_MARK_WORD) != 0;
         put_token(encode, found->ids[i], 0, 0);
     }
     encode->word++;

@@ -66,7 +66,7 @@ static tdm_status tokenize(thread_scratch *scratch, const char *text, size_t byt
     int64_t first = list->count;
     TDM_TRY(tdm_word_ids_append(scratch->words, text, bytes, list));
     if (list->count > first)
-        list->starts[first] |= TDM_MARK_DOCUMENT;
+        list->marks[first] |= TDM_MARK_DOCUMENT;
     return TDM_OK;
 }
 
@@ -83,7 +83,7 @@ static tdm_status move_tokens(const text_featurizer *featurizer, tdm_token_list 
         for (size_t i = 0; i < count; i++)
             ids[i] = (uint16_t)list->ids[i];
     }
-    memcpy((uint8_t *)out->columns[COLUMN_MARKS] + at, list->starts, count);
+    memcpy((uint8_t *)out->columns[COLUMN_MARKS] + at, list->marks, count);
     *rows += list->count;
     list->count = 0;
     return TDM_OK;

@@ -17,7 +17,7 @@ struct tdm_word_ids {
 void tdm_token_list_deinit(tdm_token_list *list)
 {
     tdm_free(list->ids);
-    tdm_free(list->starts);
+    tdm_free(list->marks);
     *list = (tdm_token_list){0};
 }
 
@@ -83,14 +83,14 @@ static tdm_status make_room(tdm_token_list *list, size_t more)
 {
     size_t needed = (size_t)list->count + more + TDM_SHORT_WORD_IDS + 1;
     TDM_TRY(tdm_grow(&list->ids, &list->ids_capacity, needed, sizeof *list->ids));
-    return tdm_grow(&list->starts, &list->starts_capacity, needed, 1);
+    return tdm_grow(&list->marks, &list->marks_capacity, needed, 1);
 }
 
 /* Takes in a word whose ids are there already. */
 static void end_word(tdm_token_list *list, uint32_t count)
 {
-    memset(list->starts + list->count, 0, count);
-    list->starts[list->count] = TDM_MARK_WORD;
+    memset(list->marks + list->count, 0, count);
+    list->marks[list->count] = TDM_MARK_WORD;
     list->count += count;
 }
 
@@ -154,7 +154,7 @@ static tdm_status append_words(tdm_word_ids *words, const tdm_words *found, tdm_
         /* Three ids and what is behind them, whatever the count: the next word overwrites it. */
         static const uint8_t one_start[4] = {TDM_MARK_WORD, 0, 0, 0};
         memcpy(list->ids + list->count, slot->ids, sizeof slot->ids);
-        memcpy(list->starts + list->count, one_start, sizeof one_start);
+        memcpy(list->marks + list->count, one_start, sizeof one_start);
         list->count += slot->count;
     }
     return TDM_OK;
@@ -166,11 +166,11 @@ static void mark_lines(const tdm_word_ids *words, const tdm_words *found, int64_
                        bool *begins, tdm_token_list *list)
 {
     if (*begins && found->count > 0)
-        list->starts[first] |= TDM_MARK_SENTENCE;
+        list->marks[first] |= TDM_MARK_SENTENCE;
     *begins = *begins && found->count == 0;
     for (int64_t i = 0; i < found->line_count; i++) {
         if (found->lines[i] < found->count)
-            list->starts[first + words->places[found->lines[i]]] |= TDM_MARK_SENTENCE;
+            list->marks[first + words->places[found->lines[i]]] |= TDM_MARK_SENTENCE;
         else
             *begins = true;
     }

@@ -8,10 +8,10 @@
 
 /* Tokens of texts. Buffers are kept and reused. */
 typedef struct tdm_token_list {
-    uint32_t *ids;   /* [count] */
-    uint8_t *starts; /* [count]: marks; the first token of a line begins a sentence */
+    uint32_t *ids;  /* [count] */
+    uint8_t *marks; /* [count]: marks; the first token of a line begins a sentence */
     int64_t count;
-    size_t ids_capacity, starts_capacity;
+    size_t ids_capacity, marks_capacity;
 } tdm_token_list;
 
 void tdm_token_list_deinit(tdm_token_list *list);

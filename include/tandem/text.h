@@ -183,6 +183,32 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_tokenizer_decode(const tdm_tokenizer *toke
 /* NULL is allowed. */
 TDM_API void tdm_string_free(char *text);
 
+/* ---- training a vocabulary ------------------------------------------------------------------- */
+
+typedef struct tdm_vocabulary_options {
+    tdm_tokenizer_settings settings; /* how texts are split into words */
+    int64_t size;                    /* tokens at most */
+    int64_t min_frequency;           /* a pair of pieces that came less often becomes no token */
+    int64_t limit_alphabet;          /* characters at most, the most frequent ones */
+    const char *const *special;      /* [special_count]: behind [PAD] [UNK] [CLS] [SEP] [MASK] */
+    int64_t special_count;
+    const char *const *initial; /* [initial_count]: tokens that are always in */
+    int64_t initial_count;
+    const char *counts_path; /* a file of word counts to add to; NULL: none */
+    int64_t memory_bytes;    /* to use, about; beyond it words go to temporary files */
+    int threads;             /* 0: one a core */
+} tdm_vocabulary_options;
+
+/* The tokenizer's default settings, 30,000 tokens, frequency 2, 1,000 characters, 2 GiB. */
+TDM_API tdm_vocabulary_options tdm_vocabulary_default_options(void);
+
+/* Trains a WordPiece vocabulary on files (plain, .gz, .zst; globs), by the merge rule of Hugging
+ * Face's trainer. The same texts give the same tokenizer, whatever their order and the number of
+ * threads. `options` may be NULL. tdm_tokenizer_save() writes it. */
+TDM_API TDM_MUST_CHECK tdm_status tdm_train_vocabulary(const char *const *files, int64_t file_count,
+                                                       const tdm_vocabulary_options *options,
+                                                       tdm_tokenizer **tokenizer);
+
 #ifdef __cplusplus
 }
 #endif

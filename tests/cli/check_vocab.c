@@ -232,7 +232,37 @@ START_TEST(what_cannot_be_is_refused)
 }
 END_TEST
 
+START_TEST(the_library_trains_the_same)
+{
+    set_up();
+    check_run("tandem vocab a.txt b.txt.gz -o v.txt --special '[E]' --initial xy", 0, NULL, NULL);
+    check_run("tandem vocab a.txt b.txt.gz -o v.json --special '[E]' --initial xy", 0, NULL, NULL);
+    char text[300], packed[300], vocabulary[300], json[300];
+    snprintf(text, sizeof text, "%s/a.txt", folder);
+    snprintf(packed, sizeof packed, "%s/b.txt.gz", folder);
+    snprintf(vocabulary, sizeof vocabulary, "%s/w.txt", folder);
+    snprintf(json, sizeof json, "%s/w.json", folder);
+    const char *files[] = {packed, text}, *special[] = {"[E]"}, *initial[] = {"xy"};
+    tdm_vocabulary_options options = tdm_vocabulary_default_options();
+    options.special = special;
+    options.initial = initial;
+    options.special_count = options.initial_count = 1;
+    tdm_tokenizer *tokenizer;
+    ck_assert_ok(tdm_train_vocabulary(files, 2, &options, &tokenizer));
+    ck_assert_ok(tdm_tokenizer_save(tokenizer, vocabulary));
+    ck_assert_ok(tdm_tokenizer_save(tokenizer, json));
+    tdm_tokenizer_close(tokenizer);
+    check_run("cmp v.txt w.txt && cmp v.json w.json", 0, NULL, NULL);
+    options.size = 7;
+    ck_assert_fails(tdm_train_vocabulary(files, 2, &options, &tokenizer), TDM_E_ARG, "size");
+    ck_assert_ptr_null(tokenizer);
+    files[0] = "/no/such/file";
+    ck_assert_fails(tdm_train_vocabulary(files, 2, NULL, &tokenizer), TDM_E_IO, "/no/such/file");
+}
+END_TEST
+
 TDM_CHECK_MAIN(a_vocabulary_is_written, capitals_are_kept_where_wanted,
                a_vocabulary_goes_to_standard_output_too, a_tokenizer_json_holds_the_settings_too,
                the_result_is_told_in_json, what_is_left_out_is_told, counts_are_added_to,
-               threads_and_memory_do_not_matter, what_cannot_be_is_refused)
+               threads_and_memory_do_not_matter, what_cannot_be_is_refused,
+               the_library_trains_the_same)

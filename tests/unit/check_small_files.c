@@ -112,8 +112,7 @@ static const char *const texts[] = {
     "no end",
     "",
     "\n\n\nblank lines first\n",
-    "\xef\xbb\xbf"
-    "a mark\nand a line\n",
+    "\357\273\277a mark\nand a line\n",
     "\xef\xbb\xbf",
     " \t\n \n",
     "blank lines last\n\n\n\n",

@@ -224,7 +224,7 @@ static void check_ids(const tdm_tokenizer *tokenizer, const char *text,
         before = expected->to[word.end - 1];
         for (int64_t i = 0; i < count; i++, at++) {
             if (at >= list->count || list->ids[at] != pieces[i] ||
-                list->starts[at] != (i == 0 ? mark : 0))
+                list->marks[at] != (i == 0 ? mark : 0))
                 ck_abort_msg("token %lld of word %lld differs", (long long)at, (long long)w);
         }
     }
