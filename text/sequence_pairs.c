@@ -112,10 +112,11 @@ static tdm_status pair_sentences(tdm_sequence_builder *builder, uint32_t index, 
 static tdm_status pair_document(tdm_sequence_builder *builder, uint32_t index)
 {
     const tdm_document *document = &builder->scratch->documents[index];
+    const tdm_extract *block = builder->window->blocks[document->block];
     tdm_random_stream stream = {
         .key = tdm_philox_make_key(builder->seed, TDM_PURPOSE_SEQUENCES, TDM_LAYER_PAIRS),
-        .sample = (uint64_t)builder->window->blocks[document->block]->block << 32 | document->first,
-        .epoch = tdm_epoch_of(builder)};
+        .sample = (uint64_t)block->block << 32 | document->first,
+        .epoch = tdm_extract_counter(block, builder->window->epoch)};
     int64_t target = tdm_draw_length(builder, &stream, builder->options->max_length - 3);
     bool alone =
         builder->options->pairs == TDM_NEXT_SENTENCE && builder->scratch->document_count > 1;
