@@ -63,7 +63,7 @@ typedef struct tdm_train_result {
     double best_score;
     int64_t records, bad_records;
     int64_t encoding_errors; /* records with bytes that are not UTF-8, used or dropped */
-    int64_t resumed_step; /* -1: a training of its own */
+    int64_t resumed_step;    /* -1: a training of its own */
 } tdm_train_result;
 
 /* Trains. `recipe` is completed (tdm_recipe_open_input). The run folder recipe->output.dir gets
