@@ -44,7 +44,8 @@ static int64_t visit_unit(tdm_mask_selection *selection)
 static void take_unit(tdm_mask_selection *selection, int64_t begin, int64_t end)
 {
     for (int64_t at = begin; at < end; at++)
-        selection->selected[selection->count++] = (uint16_t)at;
+        selection->bits[at / 64] |= (uint64_t)1 << at % 64;
+    selection->count += end - begin;
 }
 
 void tdm_select_exactly(tdm_mask_selection *selection)
@@ -57,7 +58,7 @@ void tdm_select_exactly(tdm_mask_selection *selection)
     }
 }
 
-/* Of the units that begin at selected[0, units), those that fit. */
+/* Of the units that begin at begins[0, units), those that fit. */
 static void limit_units(tdm_mask_selection *selection, int64_t units)
 {
     for (int64_t i = 0; i < selection->length; i++) {
@@ -65,16 +66,15 @@ static void limit_units(tdm_mask_selection *selection, int64_t units)
             selection->states[i] = TDM_UNIT_VISITED;
     }
     for (int64_t u = 0; u < units; u++)
-        selection->states[selection->selected[u]] = TDM_UNIT_BEGINS;
+        selection->states[selection->begins[u]] = TDM_UNIT_BEGINS;
     selection->units = units;
-    selection->count = 0;
     tdm_select_exactly(selection);
 }
 
 void tdm_select_each(tdm_mask_selection *selection, const uint32_t *words, uint64_t below,
                      bool at_least_one)
 {
-    uint16_t *begins = selection->selected;
+    uint16_t *begins = selection->begins;
     int64_t units = 0, tokens = 0;
     for (int64_t i = 0; i < selection->length; i++) {
         begins[units] = (uint16_t)i;
@@ -88,33 +88,33 @@ void tdm_select_each(tdm_mask_selection *selection, const uint32_t *words, uint6
         limit_units(selection, units);
         return;
     }
-    /* From the last one on, so that none is written over. */
-    selection->count = tokens;
-    for (int64_t u = units - 1; u >= 0; u--) {
-        int64_t begin = begins[u];
-        for (int64_t at = unit_end(selection, begin) - 1; at >= begin; at--)
-            begins[--tokens] = (uint16_t)at;
-    }
+    for (int64_t u = 0; u < units; u++)
+        take_unit(selection, begins[u], unit_end(selection, begins[u]));
+}
+
+static void take_word_of_span(tdm_mask_selection *selection, int64_t begin, int64_t end,
+                              int64_t span)
+{
+    take_unit(selection, begin, end);
+    for (int64_t at = begin; at < end; at++)
+        selection->kind_at[at] = (uint16_t)span;
 }
 
 /* Takes words from `begin` on for a span of `length` words, which ends before what was visited or is
  * never selected, and where no more tokens fit. */
 static void take_span(tdm_mask_selection *selection, int64_t begin, int length)
 {
-    int64_t first = selection->count;
     for (int64_t at = begin; length > 0; length--) {
         int64_t end = unit_end(selection, at);
         if (selection->count + end - at > selection->most)
             break;
-        take_unit(selection, at, end);
+        take_word_of_span(selection, at, end, begin);
         at = end;
         if (selection->states[at] != TDM_UNIT_BEGINS || length == 1)
             break;
         selection->states[at] = TDM_UNIT_VISITED;
         selection->units--;
     }
-    for (int64_t i = first; i < selection->count; i++)
-        selection->kind_at[i] = (uint16_t)begin;
 }
 
 void tdm_select_spans(tdm_mask_selection *selection, const uint64_t below[TDM_MASK_SPAN_WORDS])
@@ -142,9 +142,6 @@ void tdm_select_shortest(tdm_mask_selection *selection)
             best = i;
         }
     }
-    if (best < 0)
-        return;
-    take_unit(selection, best, best + shortest);
-    for (int64_t i = 0; i < selection->count; i++)
-        selection->kind_at[i] = (uint16_t)best;
+    if (best >= 0)
+        take_word_of_span(selection, best, best + shortest, best);
 }

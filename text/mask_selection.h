@@ -30,13 +30,14 @@ typedef struct tdm_mask_selection {
     uint64_t seed, sample;
     uint32_t epoch;
     int64_t length;
-    uint8_t *states;    /* [length + 1], and a token before it that is never selected */
-    int64_t units;      /* that begin and were not visited */
-    int64_t most;       /* tokens to select */
-    uint16_t *selected; /* [count]: positions */
-    uint16_t *kind_at;  /* [count], of spans: where the token's span begins */
-    int64_t count;
-    uint32_t choice; /* the next element of TDM_LAYER_CHOICE */
+    uint8_t *states;   /* [length + 1], and a token before it that is never selected */
+    int64_t units;     /* that begin and were not visited */
+    int64_t most;      /* tokens to select */
+    uint64_t *bits;    /* [length / 64 + 1]: of the positions that are selected */
+    int64_t count;     /* of them */
+    uint16_t *kind_at; /* [length], of spans: where the span of a selected token begins */
+    uint16_t *begins;  /* [length + 1]: for tdm_select_each() */
+    uint32_t choice;   /* the next element of TDM_LAYER_CHOICE */
     uint32_t choices[TDM_MASK_FILL];
 } tdm_mask_selection;
 

@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 #include "text/mask_selection.h"
+#include "text/token_loops.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 struct tdm_masker {
     tdm_masking_options options;
+    const tdm_token_loops *loops;
     uint32_t never[TDM_SPECIALS]; /* ids that are not selected */
     uint32_t mask_id;
     uint32_t *random_ids;
@@ -25,12 +27,13 @@ struct tdm_masker {
 };
 
 struct tdm_mask_scratch {
-    uint8_t *never;     /* [1 + max_length] */
-    uint8_t *states;    /* [max_length + 1] */
-    uint16_t *selected; /* [max_length + 1] */
-    uint16_t *kind_at;  /* [max_length] */
-    uint32_t *words;    /* [max_length + TDM_MASK_FILL]: of positions */
-    uint32_t *others;   /* likewise, of spans */
+    uint8_t *never;    /* [1 + max_length] */
+    uint8_t *states;   /* [max_length + 1] */
+    uint64_t *bits;    /* [max_length / 64 + 1] */
+    uint16_t *begins;  /* [max_length + 1] */
+    uint16_t *kind_at; /* [max_length] */
+    uint32_t *words;   /* [max_length + TDM_MASK_FILL]: of positions */
+    uint32_t *others;  /* likewise, of spans */
 };
 
 /* ---- the masker ------------------------------------------------------------------------------ */
@@ -133,6 +136,7 @@ tdm_status tdm_masker_create(const tdm_masking_options *options, const tdm_token
     tdm_masker *masker;
     TDM_TRY(tdm_alloc(1, sizeof *masker, &masker));
     masker->options = *options;
+    masker->loops = tdm_token_loops_choose(true);
     set_thresholds(masker);
     tdm_status status = set_counts(masker, max_length);
     if (status == TDM_OK)
@@ -184,7 +188,8 @@ tdm_status tdm_mask_scratch_create(int64_t max_length, tdm_mask_scratch **out)
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc(length + 1, sizeof *scratch->never, &scratch->never), fail);
     TDM_TRY_GOTO(tdm_alloc(length + 1, sizeof *scratch->states, &scratch->states), fail);
-    TDM_TRY_GOTO(tdm_alloc(length + 1, sizeof *scratch->selected, &scratch->selected), fail);
+    TDM_TRY_GOTO(tdm_alloc(length / 64 + 1, sizeof *scratch->bits, &scratch->bits), fail);
+    TDM_TRY_GOTO(tdm_alloc(length + 1, sizeof *scratch->begins, &scratch->begins), fail);
     TDM_TRY_GOTO(tdm_alloc(length, sizeof *scratch->kind_at, &scratch->kind_at), fail);
     TDM_TRY_GOTO(tdm_alloc(length + TDM_MASK_FILL, sizeof *scratch->words, &scratch->words), fail);
     TDM_TRY_GOTO(tdm_alloc(length + TDM_MASK_FILL, sizeof *scratch->others, &scratch->others),
@@ -202,7 +207,8 @@ void tdm_mask_scratch_destroy(tdm_mask_scratch *scratch)
         return;
     tdm_free(scratch->never);
     tdm_free(scratch->states);
-    tdm_free(scratch->selected);
+    tdm_free(scratch->bits);
+    tdm_free(scratch->begins);
     tdm_free(scratch->kind_at);
     tdm_free(scratch->words);
     tdm_free(scratch->others);
@@ -211,36 +217,18 @@ void tdm_mask_scratch_destroy(tdm_mask_scratch *scratch)
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-static bool is_never(const tdm_masker *masker, uint32_t id)
-{
-    const uint32_t *never = masker->never;
-    return (id == never[0]) | (id == never[1]) | (id == never[2]) | (id == never[3]) |
-           (id == never[4]);
-}
-
-/* Says of each token whether a unit begins there, in loops that compilers make vectors of. What
- * follows a token that is never selected begins a word: the rest of one that was cut off does. */
+/* Says of each token whether a unit begins there. What follows a token that is never selected begins
+ * a word: the rest of one that was cut off does. */
 static void find_units(const tdm_masker *masker, const uint32_t *ids, const uint8_t *marks,
                        tdm_mask_scratch *scratch, tdm_mask_selection *selection)
 {
-    int64_t length = selection->length;
-    uint8_t *restrict never = scratch->never + 1;
-    uint8_t *restrict states = selection->states;
+    uint8_t *never = scratch->never + 1;
     never[-1] = 1;
-    for (int64_t i = 0; i < length; i++)
-        never[i] = is_never(masker, ids[i]);
-    if (masker->options.unit == TDM_MASK_TOKEN) {
-        for (int64_t i = 0; i < length; i++)
-            states[i] = never[i] ^ TDM_UNIT_BEGINS;
-    } else {
-        for (int64_t i = 0; i < length; i++) {
-            uint8_t begins = (uint8_t)((marks[i] & TDM_MARK_WORD) | never[i - 1]);
-            states[i] = (uint8_t)((TDM_UNIT_CONTINUES - begins) & (never[i] - 1));
-        }
-    }
-    states[length] = TDM_UNIT_NONE;
-    for (int64_t i = 0; i < length; i++)
-        selection->units += states[i] == TDM_UNIT_BEGINS;
+    masker->loops->find(ids, selection->length, masker->never, never);
+    if (masker->options.unit == TDM_MASK_TOKEN)
+        marks = NULL;
+    selection->units = masker->loops->units(never, marks, selection->length, selection->states);
+    selection->states[selection->length] = TDM_UNIT_NONE;
 }
 
 /* ---- replacement ----------------------------------------------------------------------------- */
@@ -255,31 +243,37 @@ static uint32_t replacement(const tdm_masker *masker, uint32_t kind, uint32_t in
 }
 
 /* One word tells the kind and, by where it lies in the range of that kind, the random token. */
+static uint32_t replace_token(const tdm_masker *masker, const tdm_mask_scratch *scratch, int64_t at,
+                              uint32_t id)
+{
+    uint32_t word = scratch->words[at];
+    bool is_random = word >= masker->mask_below && word < masker->random_below;
+    uint64_t offset = is_random ? word - masker->mask_below : 0;
+    return replacement(masker, word, (uint32_t)((offset * masker->random_step) >> 32), id);
+}
+
+static uint32_t replace_in_span(const tdm_masker *masker, const tdm_mask_scratch *scratch,
+                                int64_t at, uint32_t id)
+{
+    uint32_t kind = scratch->words[scratch->kind_at[at]];
+    uint32_t index = tdm_random_below(scratch->others[at], masker->random_count);
+    return replacement(masker, kind, index, id);
+}
+
 static void replace_tokens(const tdm_masker *masker, const tdm_mask_selection *selection,
                            const tdm_mask_scratch *scratch, uint32_t *ids,
                            tdm_prediction *predictions)
 {
-    for (int64_t i = 0; i < selection->count; i++) {
-        uint32_t at = selection->selected[i];
-        uint32_t word = scratch->words[at];
-        bool is_random = word >= masker->mask_below && word < masker->random_below;
-        uint64_t offset = is_random ? word - masker->mask_below : 0;
-        uint32_t index = (uint32_t)((offset * masker->random_step) >> 32);
-        predictions[i] = (tdm_prediction){.position = at, .label = ids[at]};
-        ids[at] = replacement(masker, word, index, ids[at]);
-    }
-}
-
-static void replace_spans(const tdm_masker *masker, const tdm_mask_selection *selection,
-                          const tdm_mask_scratch *scratch, uint32_t *ids,
-                          tdm_prediction *predictions)
-{
-    for (int64_t i = 0; i < selection->count; i++) {
-        uint32_t at = selection->selected[i];
-        uint32_t kind = scratch->words[selection->kind_at[i]];
-        uint32_t index = tdm_random_below(scratch->others[at], masker->random_count);
-        predictions[i] = (tdm_prediction){.position = at, .label = ids[at]};
-        ids[at] = replacement(masker, kind, index, ids[at]);
+    bool spans = masker->options.unit == TDM_MASK_SPAN;
+    int64_t count = 0;
+    for (int64_t word = 0; word <= selection->length / 64; word++) {
+        for (uint64_t bits = selection->bits[word]; bits != 0; bits &= bits - 1) {
+            int64_t at = 64 * word + __builtin_ctzll(bits);
+            uint32_t id = ids[at];
+            predictions[count++] = (tdm_prediction){.position = (uint32_t)at, .label = id};
+            ids[at] = spans ? replace_in_span(masker, scratch, at, id)
+                            : replace_token(masker, scratch, at, id);
+        }
     }
 }
 
@@ -311,19 +305,18 @@ int64_t tdm_mask_sequence(const tdm_masker *masker, uint64_t seed, uint64_t samp
     selection.epoch = epoch;
     selection.length = length;
     selection.states = scratch->states;
-    selection.selected = scratch->selected;
+    selection.bits = scratch->bits;
+    selection.begins = scratch->begins;
     selection.kind_at = scratch->kind_at;
     selection.most = masker->counts[length];
-    selection.units = selection.count = 0;
+    selection.count = 0;
     selection.choice = 0;
+    memset(selection.bits, 0, (size_t)(length / 64 + 1) * sizeof *selection.bits);
     find_units(masker, ids, marks, scratch, &selection);
     select_tokens(masker, scratch, &selection);
     tdm_mask_words(&selection, TDM_LAYER_REPLACEMENT, scratch->words);
-    if (masker->options.unit == TDM_MASK_SPAN) {
+    if (masker->options.unit == TDM_MASK_SPAN)
         tdm_mask_words(&selection, TDM_LAYER_TOKEN, scratch->others);
-        replace_spans(masker, &selection, scratch, ids, predictions);
-    } else {
-        replace_tokens(masker, &selection, scratch, ids, predictions);
-    }
+    replace_tokens(masker, &selection, scratch, ids, predictions);
     return selection.count;
 }

@@ -85,7 +85,7 @@ typedef struct tdm_prediction {
 } tdm_prediction;
 
 /* Masks ids[0, length), which become what the model sees, and writes what was selected to
- * `predictions`, which has room for `length`, in any order. Returns how many. `marks` [length] are not
+ * `predictions`, which has room for `length`, by position. Returns how many. `marks` [length] are not
  * looked at where units are tokens. */
 int64_t tdm_mask_sequence(const tdm_masker *masker, uint64_t seed, uint64_t sample, uint32_t epoch,
                           uint32_t *ids, const uint8_t *marks, int64_t length,

@@ -1,6 +1,7 @@
 #include "text/text_featurizer.h"
 
 #include "core/memory.h"
+#include "text/token_loops.h"
 #include "text/word_ids.h"
 
 #define XXH_INLINE_ALL
@@ -10,9 +11,6 @@
 
 /* Tokens of documents are moved to the block's columns when there are so many. */
 #define MOVED_TOKENS 4096
-
-/* While a batch is made, a token that was selected has its label in its place among the positions. */
-#define SELECTED ((uint32_t)1 << 31)
 
 enum {
     COLUMN_IDS = 0,
@@ -40,6 +38,7 @@ typedef struct thread_scratch {
 typedef struct text_featurizer {
     tdm_featurizer base;
     const tdm_tokenizer *tokenizer;
+    const tdm_token_loops *loops;
     tdm_sequence_options sequences;
     tdm_masker *masker;
     bool padded;
@@ -79,9 +78,8 @@ static tdm_status move_tokens(const text_featurizer *featurizer, tdm_token_list 
     if (featurizer->wide_ids) {
         memcpy((uint32_t *)out->columns[COLUMN_IDS] + at, list->ids, count * sizeof *list->ids);
     } else {
-        uint16_t *ids = (uint16_t *)out->columns[COLUMN_IDS] + at;
-        for (size_t i = 0; i < count; i++)
-            ids[i] = (uint16_t)list->ids[i];
+        featurizer->loops->narrow(list->ids, list->count,
+                                  (uint16_t *)out->columns[COLUMN_IDS] + at);
     }
     memcpy((uint8_t *)out->columns[COLUMN_MARKS] + at, list->marks, count);
     *rows += list->count;
@@ -145,7 +143,9 @@ tdm_text_counts tdm_text_featurizer_counts(const tdm_featurizer *base)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Where a row's tokens go. */
+/* Where a row's tokens go. Until the batch is finished its predictions wait there: positions[0] is
+ * their count, positions and labels lie behind positions[0] and types[0], and types[0] is where the
+ * second segment of a pair begins. [CLS] and [SEP] are never predicted, so that there is room. */
 typedef struct token_place {
     uint32_t *ids, *types, *positions;
 } token_place;
@@ -160,38 +160,21 @@ static token_place place_at(const text_featurizer *featurizer, const tdm_batch *
 }
 
 static void copy_ids(const text_featurizer *featurizer, const tdm_extract *block,
-                     const tdm_segment *segment, uint32_t *restrict ids)
+                     const tdm_segment *segment, uint32_t *ids)
 {
-    uint32_t count = segment->count;
-    if (featurizer->wide_ids) {
-        memcpy(ids, (const uint32_t *)block->columns[COLUMN_IDS] + segment->first,
-               count * sizeof *ids);
-        return;
-    }
-    const uint16_t *restrict from = (const uint16_t *)block->columns[COLUMN_IDS] + segment->first;
-    for (uint32_t i = 0; i < count; i++)
-        ids[i] = from[i];
-}
-
-static void fill(uint32_t *to, uint32_t count, uint32_t value)
-{
-    for (uint32_t i = 0; i < count; i++)
-        to[i] = value;
-}
-
-static void count_on(uint32_t *to, uint32_t from, uint32_t end)
-{
-    for (uint32_t i = from; i < end; i++)
-        to[i] = i;
+    const void *from = block->columns[COLUMN_IDS];
+    if (featurizer->wide_ids)
+        memcpy(ids, (const uint32_t *)from + segment->first, segment->count * sizeof *ids);
+    else
+        featurizer->loops->widen((const uint16_t *)from + segment->first, segment->count, ids);
 }
 
 static void write_tokens(const text_featurizer *featurizer, const tdm_window *window,
                          const tdm_sequence *sequence, const token_place *place, uint8_t *marks)
 {
-    bool is_pair = featurizer->sequences.mode == TDM_SEGMENT_PAIRS;
     uint32_t at = 1;
     place->ids[0] = featurizer->cls;
-    place->types[0] = 0;
+    place->types[0] = sequence->tokens;
     marks[0] = 0;
     for (uint32_t s = 0; s < sequence->segment_count; s++) {
         const tdm_segment *segment = &sequence->segments[s];
@@ -200,20 +183,12 @@ static void write_tokens(const text_featurizer *featurizer, const tdm_window *wi
         if (featurizer->wants_marks)
             memcpy(marks + at, (const uint8_t *)block->columns[COLUMN_MARKS] + segment->first,
                    segment->count);
-        fill(place->types + at, segment->count + 1, is_pair && s == 1);
+        if (s == 1 && featurizer->sequences.mode == TDM_SEGMENT_PAIRS)
+            place->types[0] = at;
         at += segment->count;
         place->ids[at] = featurizer->sep;
         marks[at++] = 0;
     }
-    count_on(place->positions, 0, at);
-}
-
-static void pad_row(const text_featurizer *featurizer, const token_place *place, uint32_t from)
-{
-    uint32_t length = (uint32_t)featurizer->sequences.max_length;
-    fill(place->ids + from, length - from, featurizer->pad);
-    fill(place->types + from, length - from, 0);
-    count_on(place->positions, from, length);
 }
 
 static void mask_tokens(const text_featurizer *featurizer, const tdm_window *window,
@@ -224,9 +199,10 @@ static void mask_tokens(const text_featurizer *featurizer, const tdm_window *win
     int64_t count =
         tdm_mask_sequence(featurizer->masker, window->seed, sample, epoch, place->ids,
                           scratch->marks, sequence->tokens, scratch->masks, scratch->predictions);
+    place->positions[0] = (uint32_t)count;
     for (int64_t i = 0; i < count; i++) {
-        const tdm_prediction *prediction = &scratch->predictions[i];
-        place->positions[prediction->position] = SELECTED | prediction->label;
+        place->positions[1 + i] = scratch->predictions[i].position;
+        place->types[1 + i] = scratch->predictions[i].label;
     }
 }
 
@@ -270,7 +246,9 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
         write_tokens(featurizer, window, &sequence, &place, scratch->marks);
         mask_tokens(featurizer, window, samples[row], &sequence, &place, scratch);
         if (featurizer->padded)
-            pad_row(featurizer, &place, sequence.tokens);
+            featurizer->loops->fill(place.ids + sequence.tokens,
+                                    featurizer->sequences.max_length - sequence.tokens,
+                                    featurizer->pad);
         int32_t *lengths =
             tdm_batch_data(batch, featurizer->padded ? tensors->lengths : tensors->cu_seqlens);
         lengths[row] = featurizer->padded ? (int32_t)sequence.tokens : (int32_t)token;
@@ -284,25 +262,29 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
 
 /* The predictions of a batch, being collected in the order of the tokens. */
 typedef struct collecting {
-    uint32_t *positions;
     int32_t *mask_positions;
     uint32_t *mask_labels;
-    int64_t count, most; /* there is room for one more, which does not count */
+    int64_t count, most; /* what is beyond that is left out */
 } collecting;
 
-/* Those of tokens [begin, end), whose positions count from 0 again. */
-static void collect(collecting *all, int64_t begin, int64_t end)
+/* Takes those of a row of `length` tokens from token `begin` on, and puts its positions and types
+ * there, for `room` tokens. */
+static void finish_row(const text_featurizer *featurizer, const token_place *place, int64_t begin,
+                       int64_t length, int64_t room, collecting *all)
 {
-    uint32_t *positions = all->positions;
-    int64_t count = all->count, most = all->most;
-    for (int64_t t = begin; t < end; t++) {
-        int64_t to = count < most ? count : most;
-        all->mask_positions[to] = (int32_t)t;
-        all->mask_labels[to] = positions[t] & ~SELECTED;
-        count += positions[t] >> 31;
-        positions[t] = (uint32_t)(t - begin);
-    }
-    all->count = count;
+    const tdm_token_loops *loops = featurizer->loops;
+    int64_t count = place->positions[0], second = place->types[0];
+    if (count > all->most - all->count)
+        count = all->most - all->count;
+    for (int64_t i = 0; i < count; i++)
+        all->mask_positions[all->count + i] = (int32_t)(begin + place->positions[1 + i]);
+    memcpy(all->mask_labels + all->count, place->types + 1,
+           (size_t)count * sizeof *all->mask_labels);
+    all->count += count;
+    loops->count_on(place->positions, room, 0);
+    loops->fill(place->types, second, 0);
+    loops->fill(place->types + second, length - second, 1);
+    loops->fill(place->types + length, room - length, 0);
 }
 
 /* cu_seqlens of the rows that are not there: they are empty. Returns the longest of the others. */
@@ -330,23 +312,23 @@ static void finish(const tdm_featurizer *base, tdm_batch *batch, int part)
     (void)part;
     const text_featurizer *featurizer = (const text_featurizer *)base;
     const text_tensors *tensors = &featurizer->tensors;
-    collecting all = {.positions = tdm_batch_data(batch, tensors->positions),
-                      .mask_positions = tdm_batch_data(batch, tensors->mask_positions),
+    collecting all = {.mask_positions = tdm_batch_data(batch, tensors->mask_positions),
                       .mask_labels = tdm_batch_data(batch, tensors->mask_labels),
-                      .most = batch->layout->tensors[tensors->mask_positions].shape.sizes[0] - 1};
+                      .most = batch->layout->tensors[tensors->mask_positions].shape.sizes[0]};
     int64_t longest = close_lengths(featurizer, batch);
     const int32_t *lengths =
         tdm_batch_data(batch, featurizer->padded ? tensors->lengths : tensors->cu_seqlens);
-    int64_t tokens = 0;
+    int64_t max_length = featurizer->sequences.max_length, tokens = 0;
     for (int64_t r = 0; r < batch->rows; r++) {
-        int64_t begin = featurizer->padded ? r * featurizer->sequences.max_length : lengths[r];
+        int64_t begin = featurizer->padded ? r * max_length : lengths[r];
         int64_t length = featurizer->padded ? lengths[r] : lengths[r + 1] - lengths[r];
-        collect(&all, begin, begin + length);
+        token_place place = place_at(featurizer, batch, begin);
+        finish_row(featurizer, &place, begin, length, featurizer->padded ? max_length : length,
+                   &all);
         tokens += length;
     }
     *(int64_t *)tdm_batch_data(batch, tensors->token_count) = tokens;
-    *(int64_t *)tdm_batch_data(batch, tensors->mask_count) =
-        all.count < all.most ? all.count : all.most;
+    *(int64_t *)tdm_batch_data(batch, tensors->mask_count) = all.count;
     *(int64_t *)tdm_batch_data(batch, tensors->max_seqlen) = longest;
 }
 
@@ -443,7 +425,7 @@ static void add_tensors(text_featurizer *featurizer, int64_t rows, int64_t token
 {
     text_tensors *tensors = &featurizer->tensors;
     tdm_batch_layout *batch = &featurizer->base.batch;
-    int64_t predictions = tdm_masker_most(featurizer->masker, rows, tokens) + 1;
+    int64_t predictions = tdm_masker_most(featurizer->masker, rows, tokens);
     tdm_batch_layout_init(batch, rows);
     batch->max_tokens = featurizer->padded ? 0 : tokens;
     tensors->ids = add_tokens(featurizer, batch, "ids");
@@ -497,6 +479,7 @@ tdm_status tdm_text_featurizer_create(const tdm_text_options *options,
     TDM_TRY(tdm_alloc(1, sizeof *featurizer, &featurizer));
     featurizer->base.type = &text_type;
     featurizer->tokenizer = tokenizer;
+    featurizer->loops = tdm_token_loops_choose(true);
     featurizer->sequences = tdm_text_sequence_options(options);
     featurizer->padded = options->batch == TDM_TEXT_PADDED;
     featurizer->wants_marks = options->masking.unit != TDM_MASK_TOKEN;

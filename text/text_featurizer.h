@@ -14,7 +14,7 @@
  * dropped.
  *
  * Tensors of a batch, behind the common ones; a row is a sequence. S is batch_size, the most
- * sequences, T max_tokens, P one more than the most predictions, and L text.max_length:
+ * sequences, T max_tokens, P the most predictions, and L text.max_length:
  *   ids             u32 [T]      what the model sees
  *   types           u32 [T]      1 for the second segment of a pair and its [SEP]
  *   positions       u32 [T]      within the sequence
