@@ -282,7 +282,8 @@ static void add_token(literal_trainer *trainer, const char *token)
         if (strcmp(trainer->tokens[i], token) == 0)
             return;
     }
-    snprintf(trainer->tokens[trainer->token_count++], TOKEN_BYTES, "%s", token);
+    int bytes = snprintf(trainer->tokens[trainer->token_count++], TOKEN_BYTES, "%s", token);
+    ck_assert_int_lt(bytes, TOKEN_BYTES);
 }
 
 static int64_t count_pair(const literal_trainer *trainer, const char *left, const char *right)
