@@ -5,6 +5,7 @@
 #include "cli/machine.h"
 #include "cli/progress.h"
 #include "cli/token_bench.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/memory.h"
 
@@ -12,7 +13,10 @@
 
 /* Tokens of a pass, all epochs of it together: starting a pipeline and filling its memory count for
  * little, as in a training. */
-#define PASS_TOKENS ((int64_t)32 << 20)
+#define PASS_TOKENS ((int64_t)8 << 20)
+
+/* Text and tokenizer alone are measured in turns, so that both see the same noise of a machine. */
+#define ROUNDS 9
 
 typedef struct text_bench {
     tdm_reading *reading;
@@ -23,7 +27,8 @@ typedef struct text_bench {
     char *cache_path;
     int64_t epochs; /* of a pass */
     int64_t cache_bytes;
-    tdm_passes bare_passes, text_passes, cached_passes;
+    tdm_passes bare_passes, text_passes, cached_passes; /* each of `epochs` */
+    tdm_passes shares; /* of a round: bare seconds over text seconds */
 } text_bench;
 
 static tdm_status count_batch(void *context, const tdm_delivery *delivery, bool *stop)
@@ -87,16 +92,45 @@ done:
 }
 
 /* The tokenizer alone, on the same text and threads. */
-static tdm_status measure_bare(text_bench *run)
+static tdm_status open_bare(text_bench *run)
 {
     tdm_reading *reading = run->reading;
     for (int32_t f = 0; f < tdm_input_file_count(reading->input); f++)
         TDM_TRY(tdm_token_bench_read(&run->bare, tdm_input_file_get(reading->input, f)->path,
                                      run->cancel));
     TDM_TRY(tdm_token_bench_cut(&run->bare));
-    TDM_TRY(
-        tdm_token_bench_open(&run->bare, reading->tokenizer, 0, tdm_pool_threads(reading->pool)));
-    return tdm_passes_run(tdm_token_bench_pass, &run->bare, &run->bare_passes);
+    return tdm_token_bench_open(&run->bare, reading->tokenizer, 0, tdm_pool_threads(reading->pool));
+}
+
+static tdm_status bare_pass(text_bench *run)
+{
+    for (int64_t e = 0; e < run->epochs; e++)
+        TDM_TRY(tdm_token_bench_pass(&run->bare));
+    return TDM_OK;
+}
+
+static tdm_status measure_round(text_bench *run, double *bare, double *text)
+{
+    double start = tdm_clock_seconds();
+    TDM_TRY(bare_pass(run));
+    double between = tdm_clock_seconds();
+    TDM_TRY(text_pass(run));
+    *bare = between - start;
+    *text = tdm_clock_seconds() - between;
+    return TDM_OK;
+}
+
+static tdm_status measure_text(text_bench *run)
+{
+    double *bare = run->bare_passes.seconds, *text = run->text_passes.seconds;
+    /* One that does not count, as in tdm_passes_run(). */
+    TDM_TRY(measure_round(run, &bare[0], &text[0]));
+    for (int i = 0; i < ROUNDS; i++) {
+        TDM_TRY(measure_round(run, &bare[i], &text[i]));
+        run->shares.seconds[i] = bare[i] / text[i];
+    }
+    run->bare_passes.count = run->text_passes.count = run->shares.count = ROUNDS;
+    return TDM_OK;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -116,14 +150,14 @@ static tdm_status print_json(const text_bench *run)
 {
     double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
     double text = median_of(run, &run->text_passes);
-    double bare = tdm_passes_median(&run->bare_passes);
     json_t *json =
         json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "threads",
                   tdm_pool_threads(run->reading->pool), "text_bytes", (json_int_t)run->bare.bytes,
                   "tokens", (json_int_t)run->tokens, "batches", (json_int_t)run->batches,
                   "tokens_per_second", tokens / text, "bytes_per_second", bytes / text,
-                  "best_bytes_per_second", bytes / tdm_passes_best(&run->text_passes),
-                  "tokenizer_bytes_per_second", bytes / bare, "share_of_tokenizer", bare / text);
+                  "best_bytes_per_second", bytes / best_of(run, &run->text_passes),
+                  "tokenizer_bytes_per_second", bytes / median_of(run, &run->bare_passes),
+                  "share_of_tokenizer", tdm_passes_median(&run->shares));
     if (run->cached_passes.count > 0) {
         json_object_set_new(json, "cache_bytes", json_integer(run->cache_bytes));
         json_object_set_new(json, "cache_tokens_per_second",
@@ -134,37 +168,38 @@ static tdm_status print_json(const text_bench *run)
     return tdm_console_json(json);
 }
 
-static void print_speed(const char *what, double tokens, double bytes, double seconds, double best)
+static void print_speed(const text_bench *run, const char *what, double bytes,
+                        const tdm_passes *passes)
 {
+    double tokens = (double)run->tokens, seconds = median_of(run, passes);
+    double best = best_of(run, passes);
     printf("%-18s%s tokens/s  %s/s   (best: %s tokens/s)\n", what, tdm_count_text(tokens / seconds),
            tdm_bytes_text(bytes / seconds), tdm_count_text(tokens / best));
 }
 
 static void print_text(const text_bench *run)
 {
-    double tokens = (double)run->tokens, bytes = (double)run->bare.bytes;
-    double bare = tdm_passes_median(&run->bare_passes);
-    double text = median_of(run, &run->text_passes);
+    double bytes = (double)run->bare.bytes;
     printf("%s of text, %lld tokens, %lld batches, %d thread(s), %d passes of %lld epochs\n",
            tdm_bytes_text(bytes), (long long)run->tokens, (long long)run->batches,
            tdm_pool_threads(run->reading->pool), run->text_passes.count, (long long)run->epochs);
-    print_speed("text to batches", tokens, bytes, text, best_of(run, &run->text_passes));
-    print_speed("tokenizer alone", tokens, bytes, bare, tdm_passes_best(&run->bare_passes));
-    printf("text to batches is %.0f%% of the tokenizer alone\n", 100 * bare / text);
+    print_speed(run, "text to batches", bytes, &run->text_passes);
+    print_speed(run, "tokenizer alone", bytes, &run->bare_passes);
+    printf("text to batches is %.0f%% of the tokenizer alone, pass by pass\n",
+           100 * tdm_passes_median(&run->shares));
     if (run->cached_passes.count > 0)
-        print_speed("cache to batches", tokens, (double)run->cache_bytes,
-                    median_of(run, &run->cached_passes), best_of(run, &run->cached_passes));
+        print_speed(run, "cache to batches", (double)run->cache_bytes, &run->cached_passes);
 }
 
 static tdm_status measure(text_bench *run, bool cache)
 {
     TDM_FAIL_IF(tdm_input_is_stdin(run->reading->input), TDM_E_ARG,
                 "standard input cannot be read more than once: name a file");
-    TDM_TRY(measure_bare(run));
+    TDM_TRY(open_bare(run));
     TDM_TRY(run_epochs(run, 1, NULL));
     TDM_FAIL_IF(run->tokens == 0, TDM_E_DATA, "there is no document with a word in it");
     run->epochs = PASS_TOKENS / run->tokens + 1;
-    TDM_TRY(tdm_passes_run(text_pass, run, &run->text_passes));
+    TDM_TRY(measure_text(run));
     return cache ? measure_cache(run) : TDM_OK;
 }
 

@@ -2,13 +2,6 @@
 
 #include <stdatomic.h>
 
-static atomic_bool vectors_allowed = true;
-
-bool tdm_random_fill_vectors(bool allowed)
-{
-    return atomic_exchange(&vectors_allowed, allowed);
-}
-
 static void fill_plain(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
                        int64_t groups, uint32_t *words)
 {
@@ -22,7 +15,8 @@ static void fill_plain(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2")))
+#define AVX2   __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f")))
 
 /* Both halves of the products of eight numbers with a constant. */
 AVX2 static inline void multiply(__m256i x, __m256i factor, __m256i *high, __m256i *low)
@@ -73,33 +67,126 @@ AVX2 static void fill_eight(tdm_philox_key key, uint64_t sample, uint32_t epoch,
     store_groups(c, words);
 }
 
-AVX2 static void fill_vectors(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
-                              int64_t groups, uint32_t *words)
+AVX512 static inline void multiply_wide(__m512i x, __m512i factor, __m512i *high, __m512i *low)
 {
-    for (int64_t i = 0; i < groups; i += TDM_RANDOM_GROUPS)
+    __m512i even = _mm512_mul_epu32(x, factor);
+    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), factor);
+    *low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+
+/* As store_groups(); quarter q of a row holds group 4 * q and the row's number. */
+AVX512 static inline void store_groups_wide(const __m512i c[4], uint32_t *words)
+{
+    __m512i low01 = _mm512_unpacklo_epi32(c[0], c[1]), high01 = _mm512_unpackhi_epi32(c[0], c[1]);
+    __m512i low23 = _mm512_unpacklo_epi32(c[2], c[3]), high23 = _mm512_unpackhi_epi32(c[2], c[3]);
+    __m512i rows[4] = {_mm512_unpacklo_epi64(low01, low23), _mm512_unpackhi_epi64(low01, low23),
+                       _mm512_unpacklo_epi64(high01, high23),
+                       _mm512_unpackhi_epi64(high01, high23)};
+    __m512i low = _mm512_shuffle_i32x4(rows[0], rows[1], 0x44);
+    __m512i low2 = _mm512_shuffle_i32x4(rows[2], rows[3], 0x44);
+    __m512i high = _mm512_shuffle_i32x4(rows[0], rows[1], 0xee);
+    __m512i high2 = _mm512_shuffle_i32x4(rows[2], rows[3], 0xee);
+    _mm512_storeu_si512(words, _mm512_shuffle_i32x4(low, low2, 0x88));
+    _mm512_storeu_si512(words + 16, _mm512_shuffle_i32x4(low, low2, 0xdd));
+    _mm512_storeu_si512(words + 32, _mm512_shuffle_i32x4(high, high2, 0x88));
+    _mm512_storeu_si512(words + 48, _mm512_shuffle_i32x4(high, high2, 0xdd));
+}
+
+/* tdm_philox() for sixteen groups. */
+AVX512 static void fill_sixteen(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
+                                uint32_t *words)
+{
+    const __m512i factor0 = _mm512_set1_epi64(0xD2511F53u);
+    const __m512i factor1 = _mm512_set1_epi64(0xCD9E8D57u);
+    uint32_t k0 = key.words[0], k1 = key.words[1];
+    __m512i c[4] = {
+        _mm512_add_epi32(_mm512_set1_epi32((int)first),
+                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)),
+        _mm512_set1_epi32((int)(uint32_t)sample), _mm512_set1_epi32((int)(uint32_t)(sample >> 32)),
+        _mm512_set1_epi32((int)epoch)};
+    for (int round = 0; round < 10; round++) {
+        __m512i high0, low0, high1, low1;
+        multiply_wide(c[0], factor0, &high0, &low0);
+        multiply_wide(c[2], factor1, &high1, &low1);
+        c[0] = _mm512_xor_si512(_mm512_xor_si512(high1, c[1]), _mm512_set1_epi32((int)k0));
+        c[2] = _mm512_xor_si512(_mm512_xor_si512(high0, c[3]), _mm512_set1_epi32((int)k1));
+        c[1] = low1;
+        c[3] = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    store_groups_wide(c, words);
+}
+
+/* Returns how many groups it made: multiples of 16. */
+static int64_t fill_wide(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
+                         int64_t groups, uint32_t *words)
+{
+    int64_t i = 0;
+    for (; groups - i >= 16; i += 16)
+        fill_sixteen(key, sample, epoch, first + (uint32_t)i, words + 4 * i);
+    return i;
+}
+
+static void fill_vectors(int level, tdm_philox_key key, uint64_t sample, uint32_t epoch,
+                         uint32_t first, int64_t groups, uint32_t *words)
+{
+    int64_t i = level == 2 ? fill_wide(key, sample, epoch, first, groups, words) : 0;
+    for (; i < groups; i += TDM_RANDOM_GROUPS)
         fill_eight(key, sample, epoch, first + (uint32_t)i, words + 4 * i);
 }
 
-static bool has_vectors(void)
+static bool level_supported(int level)
 {
-    return __builtin_cpu_supports("avx2") &&
-           atomic_load_explicit(&vectors_allowed, memory_order_relaxed);
+    return level == 0 || (level == 1 && __builtin_cpu_supports("avx2")) ||
+           (level == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx2"));
 }
 #else
-#define fill_vectors fill_plain
-
-static bool has_vectors(void)
+static void fill_vectors(int level, tdm_philox_key key, uint64_t sample, uint32_t epoch,
+                         uint32_t first, int64_t groups, uint32_t *words)
 {
-    return false;
+    (void)level;
+    fill_plain(key, sample, epoch, first, groups, words);
+}
+
+static bool level_supported(int level)
+{
+    return level == 0;
 }
 #endif
+
+#define LEVELS 3
+
+static _Atomic int chosen_level = -1;
+
+static int widest_level(void)
+{
+    int level = LEVELS - 1;
+    while (!level_supported(level))
+        level--;
+    return level;
+}
+
+bool tdm_random_fill_force(int level)
+{
+    if (level >= LEVELS || (level >= 0 && !level_supported(level)))
+        return false;
+    atomic_store(&chosen_level, level);
+    return true;
+}
 
 void tdm_random_fill(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
                      int64_t groups, uint32_t *words)
 {
+    int level = atomic_load_explicit(&chosen_level, memory_order_relaxed);
+    if (level < 0) {
+        level = widest_level();
+        atomic_store_explicit(&chosen_level, level, memory_order_relaxed);
+    }
     groups = (groups + TDM_RANDOM_GROUPS - 1) / TDM_RANDOM_GROUPS * TDM_RANDOM_GROUPS;
-    if (has_vectors())
-        fill_vectors(key, sample, epoch, first, groups, words);
-    else
+    if (level == 0)
         fill_plain(key, sample, epoch, first, groups, words);
+    else
+        fill_vectors(level, key, sample, epoch, first, groups, words);
 }

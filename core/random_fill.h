@@ -14,7 +14,7 @@
 void tdm_random_fill(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
                      int64_t groups, uint32_t *words);
 
-/* Tests: false takes the plain loop whatever the CPU has. Returns what was set before. */
-bool tdm_random_fill_vectors(bool allowed);
+/* Tests: 0 the plain loop, 1 AVX2, 2 AVX-512; -1 lets the CPU decide. False where the CPU lacks it. */
+bool tdm_random_fill_force(int level);
 
 #endif

@@ -44,8 +44,9 @@ const uint8_t *tdm_marks_of(const tdm_sequence_builder *builder, uint32_t block)
 static tdm_status add_sentence_begin(tdm_sequence_builder *builder, uint32_t token)
 {
     tdm_sequence_scratch *scratch = builder->scratch;
-    TDM_TRY(tdm_grow(&scratch->sentences, &scratch->sentence_capacity, scratch->sentence_count + 1,
-                     sizeof *scratch->sentences));
+    if (scratch->sentence_count == scratch->sentence_capacity)
+        TDM_TRY(tdm_grow(&scratch->sentences, &scratch->sentence_capacity,
+                         scratch->sentence_count + 1, sizeof *scratch->sentences));
     scratch->sentences[scratch->sentence_count++] = token;
     scratch->documents[scratch->document_count - 1].sentence_count++;
     return TDM_OK;
@@ -160,6 +161,8 @@ int64_t tdm_draw_length(const tdm_sequence_builder *builder, tdm_random_stream *
 static tdm_status reserve_words(tdm_sequence_builder *builder, size_t words)
 {
     tdm_window *window = builder->window;
+    if (builder->used + words <= window->details_capacity)
+        return TDM_OK;
     return tdm_grow(&window->details, &window->details_capacity, builder->used + words,
                     sizeof *window->details);
 }

@@ -299,10 +299,11 @@ START_TEST(test_filled_numbers_are_the_same)
     static const uint32_t firsts[] = {0, 1, 7, 1000, UINT32_MAX - 3};
     uint32_t words[4 * 40];
     tdm_philox_key key = tdm_philox_make_key(0x123456789abcdefu, TDM_PURPOSE_MASK, 3);
-    for (int way = 0; way < 2; way++) {
-        bool before = tdm_random_fill_vectors(way == 0);
+    for (int level = 0; level < 3; level++) {
+        if (!tdm_random_fill_force(level))
+            continue;
         for (size_t f = 0; f < sizeof firsts / sizeof firsts[0]; f++) {
-            for (int64_t groups = 1; groups <= 33; groups += 8) {
+            for (int64_t groups = 1; groups <= 40; groups += 13) {
                 bool good = true;
                 tdm_random_fill(key, 0xfedcba9876543210u, 77, firsts[f], groups, words);
                 for (uint32_t i = 0; i < 4 * groups; i++) {
@@ -313,8 +314,9 @@ START_TEST(test_filled_numbers_are_the_same)
                 ck_assert(good);
             }
         }
-        tdm_random_fill_vectors(before);
     }
+    ck_assert(tdm_random_fill_force(-1));
+    ck_assert(!tdm_random_fill_force(3));
 }
 END_TEST
 
