@@ -19,6 +19,7 @@ struct tdm_sequence_scratch {
     uint32_t *sentences; /* the tokens that begin them, document after document */
     size_t document_count, document_capacity, order_capacity;
     size_t sentence_count, sentence_capacity;
+    size_t most_words, most_rows; /* of the windows that were built with it */
 };
 
 /* What is drawn with which layer. */

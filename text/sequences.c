@@ -205,6 +205,32 @@ void tdm_row_end(tdm_sequence_builder *builder, int64_t tokens, uint32_t pair_la
 
 /* ---- the window ------------------------------------------------------------------------------ */
 
+/* Twice what the largest needed where there is not a quarter more than that: then later windows,
+ * whose sizes vary a little, ask for no memory. */
+static tdm_status reserve_more(void *pointer, size_t *capacity, size_t most, size_t size)
+{
+    return *capacity >= most + most / 4 ? TDM_OK : tdm_grow(pointer, capacity, 2 * most, size);
+}
+
+static tdm_status reserve_window(tdm_sequence_builder *builder)
+{
+    tdm_window *window = builder->window;
+    size_t words = builder->scratch->most_words, rows = builder->scratch->most_rows;
+    TDM_TRY(
+        reserve_more(&window->details, &window->details_capacity, words, sizeof *window->details));
+    TDM_TRY(reserve_more(&window->order, &window->order_capacity, rows, sizeof *window->order));
+    return reserve_more(&window->token_ends, &window->token_ends_capacity, rows,
+                        sizeof *window->token_ends);
+}
+
+static void note_size(const tdm_sequence_builder *builder)
+{
+    tdm_sequence_scratch *scratch = builder->scratch;
+    size_t rows = (size_t)builder->window->rows;
+    scratch->most_words = builder->used > scratch->most_words ? builder->used : scratch->most_words;
+    scratch->most_rows = rows > scratch->most_rows ? rows : scratch->most_rows;
+}
+
 static tdm_status sum_tokens(tdm_sequence_builder *builder)
 {
     tdm_window *window = builder->window;
@@ -225,11 +251,13 @@ tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, u
     tdm_sequence_builder builder = {
         .options = options, .marks = marks, .seed = seed, .window = window, .scratch = scratch};
     window->rows = 0;
+    TDM_TRY(reserve_window(&builder));
     TDM_TRY(find_documents(&builder, shuffled));
     TDM_TRY(options->mode == TDM_SEGMENT_PAIRS ? tdm_pair_documents(&builder)
                                                : tdm_pack_documents(&builder));
     TDM_FAIL_IF(builder.used > UINT32_MAX, TDM_E_DATA,
                 "a window has too many sequences: set data.window_blocks lower");
+    note_size(&builder);
     if (shuffled)
         shuffle(&builder, window->order, window->rows, TDM_LAYER_ROWS);
     *counts = (tdm_sequence_counts){.documents = (int64_t)scratch->document_count,

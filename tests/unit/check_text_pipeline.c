@@ -353,6 +353,74 @@ START_TEST(test_epochs_differ)
 }
 END_TEST
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Buffers are reused: epochs later on ask for no memory. */
+START_TEST(test_later_epochs_allocate_nothing)
+{
+    for (size_t w = 0; w < WAYS; w++) {
+        tdm_data_rig_options options = open_files("a.txt", 120, ways[w]);
+        options.epochs = 24;
+        /* A window is more than a lane's part of a batch. */
+        options.lanes = 2;
+        options.block_bytes = 3000;
+        options.batch_tokens = 256;
+        tdm_data_rig rig;
+        tdm_data_rig_open(&options, &rig);
+        tdm_data_rig_start(&rig);
+        int64_t before = 0, after = 0;
+        for (bool last = false; !last;) {
+            tdm_delivery *delivery;
+            ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+            last = delivery->last;
+            if (delivery->epoch_end && delivery->epoch == 15)
+                before = tdm_memory_stats_get().allocations;
+            if (delivery->epoch_end && delivery->epoch == 22)
+                after = tdm_memory_stats_get().allocations;
+            tdm_pipeline_release(rig.pipeline, delivery);
+        }
+        tdm_data_rig_close(&rig);
+        ck_assert_int_eq(after, before);
+        close_files();
+    }
+}
+END_TEST
+
+/* Every allocation fails once: it says so, and nothing leaks. */
+START_TEST(test_memory_that_runs_out)
+{
+    tdm_data_rig_options options = open_files("a.txt", 20, ways[2]);
+    options.epochs = 1;
+    tdm_given_list whole = {0};
+    tdm_data_rig_run(&options, &whole);
+    int64_t live = tdm_memory_stats_get().live_bytes, n = 1;
+    for (bool failed = true; failed && n < 20000; n++) {
+        tdm_data_rig rig;
+        tdm_given_list list = {0};
+        ck_assert_ok(tdm_grow(&list.items, &list.capacity, whole.count + 1, sizeof *list.items));
+        tdm_memory_fail_at(n, false);
+        tdm_status status = tdm_data_rig_try_open(&options, &rig);
+        if (status == TDM_OK)
+            status = tdm_data_rig_try_start(&rig);
+        if (status == TDM_OK)
+            status = tdm_data_rig_try_run(&rig, &list);
+        tdm_memory_fail_at(0, false);
+        tdm_data_rig_close(&rig);
+        failed = status != TDM_OK;
+        if (failed)
+            ck_assert_int_eq(status, TDM_E_NOMEM);
+        else
+            tdm_given_same(&whole, 0, &list, true);
+        tdm_given_list_free(&list);
+        ck_assert_int_eq(tdm_memory_stats_get().live_bytes, live);
+    }
+    ck_assert_int_gt(n, 100);
+    ck_assert_int_lt(n, 20000);
+    tdm_given_list_free(&whole);
+    close_files();
+}
+END_TEST
+
 /* ---- columns --------------------------------------------------------------------------------- */
 
 /* What is extracted of a text, as "token:marks" of each. */
@@ -518,6 +586,7 @@ TDM_CHECK_MAIN(test_plain_file_gives_same_batches, test_stream_gives_same_batche
                test_resumes_everywhere, test_small_windows_resume_everywhere,
                test_batches_hold_what_they_must, test_an_epoch_uses_all_text_once,
                test_masks_do_not_depend_on_packing, test_epochs_differ,
+               test_later_epochs_allocate_nothing, test_memory_that_runs_out,
                test_marks_of_words_sentences_and_documents, test_wide_vocabularies,
                test_the_cache_belongs_to_the_tokenizer, test_options_that_cannot_be,
                test_text_without_tokens)
