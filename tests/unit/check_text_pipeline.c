@@ -227,18 +227,29 @@ typedef struct checking {
     uint64_t of_sample[4096];
 } checking;
 
+static uint64_t hash_row(const tdm_masked_batch *view, int64_t index)
+{
+    tdm_token_range row = tdm_masked_batch_row(view, index);
+    uint64_t hash = 1;
+    for (int64_t i = row.begin; i < row.end; i++)
+        hash = hash * 1099511628211u + view->ids[i];
+    return hash;
+}
+
+static size_t place_of(uint64_t sample)
+{
+    size_t place = (size_t)(sample >> 32) * 64 + (sample & 0xffffffff);
+    ck_assert_uint_lt(place, 4096);
+    return place;
+}
+
 /* What the masked sequence of each sample is. */
 static void note_samples(const tdm_masked_batch *view, checking *check)
 {
     for (int64_t r = 0; r < view->rows; r++) {
-        tdm_token_range row = tdm_masked_batch_row(view, r);
-        uint64_t hash = 1;
-        for (int64_t i = row.begin; i < row.end; i++)
-            hash = hash * 1099511628211u + view->ids[i];
-        size_t place = (size_t)(view->samples[r] >> 32) * 64 + (view->samples[r] & 0xffffffff);
-        ck_assert_uint_lt(place, 4096);
+        size_t place = place_of(view->samples[r]);
         ck_assert_uint_eq(check->of_sample[place], 0);
-        check->of_sample[place] = hash;
+        check->of_sample[place] = hash_row(view, r);
     }
 }
 
@@ -349,6 +360,39 @@ START_TEST(test_epochs_differ)
             ck_assert_uint_ne(list.items[i].hash, list.items[j].hash);
     }
     tdm_given_list_free(&list);
+    close_files();
+}
+END_TEST
+
+/* A block that an epoch has twice is packed and masked anew the second time. */
+START_TEST(test_a_block_that_comes_again_differs)
+{
+    static uint64_t hashes[4096][2];
+    tdm_data_rig_options options = open_files("a.txt", 120, "max_length: 64");
+    options.weights[0] = 2;
+    options.window_blocks = 1;
+    options.epochs = 1;
+    tdm_data_rig rig;
+    int64_t twice = 0, equal = 0;
+    memset(hashes, 0, sizeof hashes);
+    tdm_data_rig_open(&options, &rig);
+    tdm_data_rig_start(&rig);
+    for (bool last = false; !last;) {
+        tdm_delivery *delivery;
+        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+        last = delivery->last;
+        tdm_masked_batch view = tdm_masked_batch_of(&delivery->batch);
+        for (int64_t r = 0; r < delivery->batch.rows; r++) {
+            uint64_t hash = hash_row(&view, r), *seen = hashes[place_of(view.samples[r])];
+            twice += seen[0] != 0;
+            equal += seen[0] == hash;
+            seen[seen[0] != 0] = hash;
+        }
+        tdm_pipeline_release(rig.pipeline, delivery);
+    }
+    ck_assert_int_gt(twice, 50);
+    ck_assert_int_eq(equal, 0);
+    tdm_data_rig_close(&rig);
     close_files();
 }
 END_TEST
@@ -586,7 +630,7 @@ TDM_CHECK_MAIN(test_plain_file_gives_same_batches, test_stream_gives_same_batche
                test_resumes_everywhere, test_small_windows_resume_everywhere,
                test_batches_hold_what_they_must, test_an_epoch_uses_all_text_once,
                test_masks_do_not_depend_on_packing, test_epochs_differ,
-               test_later_epochs_allocate_nothing, test_memory_that_runs_out,
-               test_marks_of_words_sentences_and_documents, test_wide_vocabularies,
-               test_the_cache_belongs_to_the_tokenizer, test_options_that_cannot_be,
-               test_text_without_tokens)
+               test_a_block_that_comes_again_differs, test_later_epochs_allocate_nothing,
+               test_memory_that_runs_out, test_marks_of_words_sentences_and_documents,
+               test_wide_vocabularies, test_the_cache_belongs_to_the_tokenizer,
+               test_options_that_cannot_be, test_text_without_tokens)
