@@ -347,6 +347,45 @@ START_TEST(test_masks_do_not_depend_on_packing)
 }
 END_TEST
 
+/* Every lane gives a batch at most its part, and stops only where its next sequence does not fit. A
+ * stream's blocks are dealt in their order, so that samples tell the lane. */
+START_TEST(test_lanes_fill_their_parts)
+{
+    tdm_data_rig_options options = open_files("a.txt.gz", 120, ways[1]);
+    options.epochs = 1;
+    tdm_data_rig rig;
+    tdm_data_rig_open(&options, &rig);
+    tdm_data_rig_start(&rig);
+    int64_t room[4] = {0}, stops = 0;
+    for (bool last = false; !last;) {
+        tdm_delivery *delivery;
+        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+        last = delivery->last;
+        tdm_masked_batch view = {0};
+        if (!delivery->epoch_end)
+            view = tdm_masked_batch_of(&delivery->batch);
+        bool seen[4] = {false};
+        for (int64_t r = 0; r < view.rows; r++) {
+            tdm_token_range row = tdm_masked_batch_row(&view, r);
+            int lane = (int)(view.samples[r] >> 32) % 4;
+            if (!seen[lane] && room[lane] > 0) {
+                ck_assert_int_gt(row.end - row.begin, room[lane]);
+                stops++;
+            }
+            if (!seen[lane])
+                room[lane] = rig.options.batch_tokens / 4;
+            seen[lane] = true;
+            room[lane] -= row.end - row.begin;
+            ck_assert_int_ge(room[lane], 0);
+        }
+        tdm_pipeline_release(rig.pipeline, delivery);
+    }
+    ck_assert_int_gt(stops, 20);
+    tdm_data_rig_close(&rig);
+    close_files();
+}
+END_TEST
+
 /* Every epoch masks anew, and packs anew. */
 START_TEST(test_epochs_differ)
 {
@@ -629,7 +668,7 @@ END_TEST
 TDM_CHECK_MAIN(test_plain_file_gives_same_batches, test_stream_gives_same_batches,
                test_resumes_everywhere, test_small_windows_resume_everywhere,
                test_batches_hold_what_they_must, test_an_epoch_uses_all_text_once,
-               test_masks_do_not_depend_on_packing, test_epochs_differ,
+               test_masks_do_not_depend_on_packing, test_lanes_fill_their_parts, test_epochs_differ,
                test_a_block_that_comes_again_differs, test_later_epochs_allocate_nothing,
                test_memory_that_runs_out, test_marks_of_words_sentences_and_documents,
                test_wide_vocabularies, test_the_cache_belongs_to_the_tokenizer,
