@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "text/masking.h"
 #include "text/sequences.h"
+#include "text/token_loops.h"
 
 /* A document of a window: tokens [first, end) of a block. */
 typedef struct tdm_document {
@@ -14,6 +15,7 @@ typedef struct tdm_document {
 } tdm_document;
 
 struct tdm_sequence_scratch {
+    const tdm_token_loops *loops;
     tdm_document *documents;
     uint32_t *order;     /* [document_count]: in which they are looked at */
     uint32_t *sentences; /* the tokens that begin them, document after document */
@@ -58,8 +60,12 @@ uint32_t tdm_find_mark(const uint8_t *marks, uint32_t at, uint32_t end, uint8_t 
 uint32_t tdm_whole_words(const uint8_t *marks, int64_t room);
 
 /* Where sentence s of a document begins; s = sentence_count is its end. */
-uint32_t tdm_sentence_begin(const tdm_sequence_builder *builder, const tdm_document *document,
-                            uint32_t s);
+static inline uint32_t tdm_sentence_begin(const tdm_sequence_builder *builder,
+                                          const tdm_document *document, uint32_t s)
+{
+    return s == document->sentence_count ? document->end
+                                         : builder->scratch->sentences[document->sentence + s];
+}
 
 /* A random length from 2 to `most`, where a short one is due; else `most`. */
 int64_t tdm_draw_length(const tdm_sequence_builder *builder, tdm_random_stream *stream,

@@ -78,9 +78,10 @@ static tdm_status add_document(packing *pack, uint32_t index)
 {
     tdm_sequence_builder *builder = pack->builder;
     const tdm_document *document = &builder->scratch->documents[index];
+    uint32_t first, end = document->first;
     for (uint32_t s = 0; s < document->sentence_count; s++) {
-        uint32_t first = tdm_sentence_begin(builder, document, s);
-        uint32_t end = tdm_sentence_begin(builder, document, s + 1);
+        first = end;
+        end = tdm_sentence_begin(builder, document, s + 1);
         if (end - first > pack->max_length - 2) {
             TDM_TRY(add_long_sentence(pack, index, first, end));
             continue;

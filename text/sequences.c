@@ -12,7 +12,9 @@
 
 tdm_status tdm_sequence_scratch_create(tdm_sequence_scratch **out)
 {
-    return tdm_alloc(1, sizeof **out, out);
+    TDM_TRY(tdm_alloc(1, sizeof **out, out));
+    (*out)->loops = tdm_token_loops_choose(true);
+    return TDM_OK;
 }
 
 void tdm_sequence_scratch_destroy(tdm_sequence_scratch *scratch)
@@ -64,13 +66,6 @@ static tdm_status begin_document(tdm_sequence_builder *builder, uint32_t block, 
 
 uint32_t tdm_find_mark(const uint8_t *marks, uint32_t at, uint32_t end, uint8_t wanted)
 {
-    uint64_t pattern = 0x0101010101010101u * wanted;
-    for (; end - at >= 8; at += 8) {
-        uint64_t eight;
-        memcpy(&eight, marks + at, sizeof eight);
-        if ((eight & pattern) != 0)
-            break;
-    }
     while (at < end && (marks[at] & wanted) == 0)
         at++;
     return at;
@@ -86,24 +81,40 @@ static uint32_t end_of_part(const tdm_sequence_builder *builder, const uint8_t *
     return tdm_find_mark(marks, first + (most + 1) / 2, first + most, TDM_MARK_WORD);
 }
 
+/* Sentence [first, end) of the last document, in its parts. */
+static tdm_status add_sentence(tdm_sequence_builder *builder, const uint8_t *marks, uint32_t first,
+                               uint32_t end)
+{
+    while (first < end) {
+        TDM_TRY(add_sentence_begin(builder, first));
+        first = end_of_part(builder, marks, first, end);
+    }
+    builder->scratch->documents[builder->scratch->document_count - 1].end = end;
+    return TDM_OK;
+}
+
+#define LISTED 1024 /* tokens at a time */
+
 static tdm_status scan_block(tdm_sequence_builder *builder, uint32_t index)
 {
-    const tdm_extract *block = builder->window->blocks[index];
     const uint8_t *marks = tdm_marks_of(builder, index);
     bool by_document = builder->options->mode == TDM_ONE_PER_RECORD;
     uint8_t wanted = by_document ? TDM_MARK_DOCUMENT : TDM_MARK_DOCUMENT | TDM_MARK_SENTENCE;
-    uint32_t rows = (uint32_t)block->rows;
-    for (uint32_t at = 0; at < rows;) {
-        if (at == 0 || (marks[at] & TDM_MARK_DOCUMENT) != 0)
-            TDM_TRY(begin_document(builder, index, at));
-        uint32_t end = tdm_find_mark(marks, at + 1, rows, wanted);
-        while (at < end) {
-            TDM_TRY(add_sentence_begin(builder, at));
-            at = end_of_part(builder, marks, at, end);
+    uint32_t rows = (uint32_t)builder->window->blocks[index]->rows, first = 0;
+    uint32_t found[LISTED];
+    if (rows > 0)
+        TDM_TRY(begin_document(builder, index, 0));
+    for (int64_t at = 1; at < rows; at += LISTED) {
+        int64_t end = at + LISTED < rows ? at + LISTED : rows;
+        int64_t count = builder->scratch->loops->list(marks, at, end, wanted, found);
+        for (int64_t i = 0; i < count; i++) {
+            TDM_TRY(add_sentence(builder, marks, first, found[i]));
+            first = found[i];
+            if ((marks[first] & TDM_MARK_DOCUMENT) != 0)
+                TDM_TRY(begin_document(builder, index, first));
         }
-        builder->scratch->documents[builder->scratch->document_count - 1].end = end;
     }
-    return TDM_OK;
+    return rows > 0 ? add_sentence(builder, marks, first, rows) : TDM_OK;
 }
 
 uint32_t tdm_epoch_of(const tdm_sequence_builder *builder)
@@ -138,13 +149,6 @@ uint32_t tdm_whole_words(const uint8_t *marks, int64_t room)
     while (room > 0 && (marks[room] & TDM_MARK_WORD) == 0)
         room--;
     return room > 0 ? (uint32_t)room : 0;
-}
-
-uint32_t tdm_sentence_begin(const tdm_sequence_builder *builder, const tdm_document *document,
-                            uint32_t s)
-{
-    return s == document->sentence_count ? document->end
-                                         : builder->scratch->sentences[document->sentence + s];
 }
 
 int64_t tdm_draw_length(const tdm_sequence_builder *builder, tdm_random_stream *stream,

@@ -1,6 +1,7 @@
 #include "text/token_loops.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Each loop is written once and compiled for each instruction set, whose vectors the compiler then
  * uses. */
@@ -69,6 +70,57 @@ INLINE int64_t find_units(const uint8_t *restrict never, const uint8_t *restrict
     return count_ones(units, count);
 }
 
+/* Appends the numbers of the bits that are set. */
+INLINE int64_t list_bits(uint64_t bits, int64_t base, uint32_t *found, int64_t count)
+{
+    for (; bits != 0; bits &= bits - 1)
+        found[count++] = (uint32_t)(base + __builtin_ctzll(bits));
+    return count;
+}
+
+INLINE int64_t list_one_by_one(const uint8_t *marks, int64_t first, int64_t end, uint8_t wanted,
+                               uint32_t *found, int64_t count)
+{
+    for (int64_t i = first; i < end; i++) {
+        if ((marks[i] & wanted) != 0)
+            found[count++] = (uint32_t)i;
+    }
+    return count;
+}
+
+static int64_t list_baseline(const uint8_t *marks, int64_t first, int64_t end, uint8_t wanted,
+                             uint32_t *found)
+{
+    uint64_t pattern = UINT64_C(0x0101010101010101) * wanted;
+    int64_t count = 0;
+    for (; end - first >= 8; first += 8) {
+        uint64_t eight;
+        memcpy(&eight, marks + first, sizeof eight);
+        if ((eight & pattern) != 0)
+            count = list_one_by_one(marks, first, first + 8, wanted, found, count);
+    }
+    return list_one_by_one(marks, first, end, wanted, found, count);
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("avx2,bmi"))) static int64_t
+list_avx2(const uint8_t *marks, int64_t first, int64_t end, uint8_t wanted, uint32_t *found)
+{
+    const __m256i pattern = _mm256_set1_epi8((char)wanted);
+    const __m256i zero = _mm256_setzero_si256();
+    int64_t count = 0;
+    for (; end - first >= 32; first += 32) {
+        __m256i block = _mm256_loadu_si256((const __m256i *)(marks + first));
+        __m256i none = _mm256_cmpeq_epi8(_mm256_and_si256(block, pattern), zero);
+        uint32_t bits = ~(uint32_t)_mm256_movemask_epi8(none);
+        count = list_bits(bits, first, found, count);
+    }
+    return list_one_by_one(marks, first, end, wanted, found, count);
+}
+#endif
+
 #define DEFINE_LOOPS(name, target)                                                                 \
     target static void narrow_##name(const uint32_t *from, int64_t count, uint16_t *to)            \
     {                                                                                              \
@@ -103,6 +155,7 @@ INLINE int64_t find_units(const uint8_t *restrict never, const uint8_t *restrict
         .count_on = count_on_##name,                                                               \
         .find = find_##name,                                                                       \
         .units = units_##name,                                                                     \
+        .list = list_##name,                                                                       \
     };
 
 DEFINE_LOOPS(baseline, )
@@ -113,7 +166,7 @@ DEFINE_LOOPS(avx2, __attribute__((target("avx2"))))
 const tdm_token_loops *tdm_token_loops_choose(bool vectors)
 {
 #if defined(__x86_64__)
-    if (vectors && __builtin_cpu_supports("avx2"))
+    if (vectors && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi"))
         return &loops_avx2;
 #else
     (void)vectors;

@@ -18,6 +18,10 @@ typedef struct tdm_token_loops {
     /* Where never[i], 0; else 1 where marks[i] has bit 0 or never[i - 1], else 2. Returns how often 1;
      * never[-1] is there. `marks` NULL: as if all had bit 0. */
     int64_t (*units)(const uint8_t *never, const uint8_t *marks, int64_t count, uint8_t *units);
+    /* Lists the i from `first` to end - 1 where marks[i] has one of the bits `wanted`; returns how many.
+     */
+    int64_t (*list)(const uint8_t *marks, int64_t first, int64_t end, uint8_t wanted,
+                    uint32_t *found);
 } tdm_token_loops;
 
 /* `vectors` false: those that any CPU has, for tests. */

@@ -73,6 +73,23 @@ static void check_units(const tdm_token_loops *loops, int64_t count, bool words)
     ck_assert_uint_eq(units[count], 9);
 }
 
+static void check_list(const tdm_token_loops *loops, int64_t first, int64_t end)
+{
+    uint32_t found[MOST + 1];
+    int64_t expected = 0;
+    bool good = true;
+    found[0] = 7;
+    int64_t count = loops->list(marks, first, end, 6, found);
+    for (int64_t i = first; i < end; i++) {
+        if ((marks[i] & 6) == 0)
+            continue;
+        good = good && expected < count && found[expected] == i;
+        expected++;
+    }
+    ck_assert(good);
+    ck_assert_int_eq(count, expected);
+}
+
 START_TEST(test_loops_with_and_without_vectors)
 {
     make_inputs();
@@ -83,6 +100,8 @@ START_TEST(test_loops_with_and_without_vectors)
             check_finds(loops, count);
             check_units(loops, count, false);
             check_units(loops, count, true);
+            check_list(loops, 0, count);
+            check_list(loops, count / 3, count);
         }
     }
 }
