@@ -39,10 +39,8 @@ static void close_tokenizer(bench *run)
 /* What a program does before its first text: the vocabulary, one thread's caches. */
 static tdm_status open_tokenizer(bench *run)
 {
-    size_t bytes = strlen(run->command->plain[0]);
-    bool json = bytes >= 5 && strcmp(run->command->plain[0] + bytes - 5, ".json") == 0;
-    TDM_TRY(
-        tdm_tokenizer_open(run->command->plain[0], json ? NULL : &run->settings, &run->tokenizer));
+    TDM_TRY(tdm_tokenizer_open(run->command->plain[0], run->values->cased ? &run->settings : NULL,
+                               &run->tokenizer));
     return tdm_token_bench_open(&run->text, run->tokenizer, 0, 1);
 }
 

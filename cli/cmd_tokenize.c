@@ -170,9 +170,7 @@ static tdm_status fail_at_line(tokenizing *work, const tdm_line_batch *batch, td
         tdm_status again =
             tdm_encoder_encode(work->encoder, &work->inputs[i], 1, &work->options, work->encodings);
         if (again != TDM_OK)
-            return again == TDM_E_ARG ? again
-                                      : tdm_fail_context(again, "%s:%lld", batch->name,
-                                                         (long long)(batch->first + i));
+            return tdm_fail_context(again, "%s:%lld", batch->name, (long long)(batch->first + i));
     }
     return status;
 }

@@ -137,6 +137,9 @@ tdm_status tdm_sequence_stats_text(const tdm_sequence_stats *stats, const tdm_te
         100 * share_of(stats->kinds[TDM_MASK_BY_MASK], predictions),
         100 * share_of(stats->kinds[TDM_MASK_BY_RANDOM], predictions),
         100 * share_of(stats->kinds[TDM_MASK_KEPT], predictions)));
+    if (counts->lost_predictions > 0)
+        TDM_TRY(tdm_text_printf(text, "%lld more were masked and had no room in their batch\n",
+                                (long long)counts->lost_predictions));
     return tdm_text_printf(text, "%lld batches, %.1f%% full\n", (long long)stats->batches,
                            100 * share_of(stats->tokens, stats->capacity));
 }
@@ -146,7 +149,7 @@ json_t *tdm_sequence_stats_json(const tdm_sequence_stats *stats, const tdm_text_
 {
     int64_t predictions = predictions_of(stats);
     json_t *json = json_pack(
-        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f}", "documents",
+        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:I}", "documents",
         (json_int_t)counts->documents, "tokens", (json_int_t)counts->tokens, "unknown_share",
         share_of(stats->unknown, stats->tokens - stats->special), "sequences",
         (json_int_t)stats->sequences, "sequence_tokens", (json_int_t)stats->tokens,
@@ -156,7 +159,8 @@ json_t *tdm_sequence_stats_json(const tdm_sequence_stats *stats, const tdm_text_
         "mask_share", share_of(predictions, stats->tokens), "by_mask",
         share_of(stats->kinds[TDM_MASK_BY_MASK], predictions), "by_random",
         share_of(stats->kinds[TDM_MASK_BY_RANDOM], predictions), "kept",
-        share_of(stats->kinds[TDM_MASK_KEPT], predictions));
+        share_of(stats->kinds[TDM_MASK_KEPT], predictions), "lost_predictions",
+        (json_int_t)counts->lost_predictions);
     if (options->sequences == TDM_SEGMENT_PAIRS) {
         json_object_set_new(json, "pair_label_share",
                             json_real(share_of(stats->pair_labels, stats->sequences)));

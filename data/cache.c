@@ -65,6 +65,9 @@ tdm_status tdm_cache_path(const tdm_extractor *extractor, const char *folder, ch
         XXH3_64bits_update(&state, file->path, strlen(file->path) + 1);
         XXH3_64bits_update(&state, &file->bytes, sizeof file->bytes);
         XXH3_64bits_update(&state, &file->modified_ns, sizeof file->modified_ns);
+        /* Files of other weights share no block. */
+        bool other = i > 0 && file->weight != tdm_input_file_get(input, i - 1)->weight;
+        XXH3_64bits_update(&state, &other, sizeof other);
     }
     return tdm_format(out, "%s/%s%016llx.cache", folder, tdm_input_is_stdin(input) ? "stdin-" : "",
                       (unsigned long long)XXH3_64bits_digest(&state));

@@ -2,6 +2,7 @@
 
 #include "core/memory.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,8 @@ static tdm_status add_name(path_list *list, const char *name, int64_t origin)
     glob_t matches;
     int code = glob(name, GLOB_ERR, NULL, &matches);
     TDM_FAIL_IF(code == GLOB_NOSPACE, TDM_E_NOMEM, "%s: out of memory", name);
+    TDM_FAIL_IF(code == GLOB_ABORTED && errno != ENOENT, TDM_E_IO,
+                "%s: a folder cannot be read: %s", name, strerror(errno));
     TDM_FAIL_IF(code != 0, TDM_E_IO, "%s: no file matches", name);
     tdm_status status = TDM_OK;
     for (size_t i = 0; i < matches.gl_pathc && status == TDM_OK; i++)

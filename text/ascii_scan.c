@@ -214,8 +214,10 @@ AVX512 static size_t scan_avx512(const char *text, size_t bytes, bool lowercase,
 
 static bool level_supported(int level)
 {
-    return level == 0 || (level == 1 && __builtin_cpu_supports("avx2")) ||
-           (level == 2 && __builtin_cpu_supports("avx512bw") &&
+    bool bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("lzcnt") &&
+                __builtin_cpu_supports("popcnt");
+    return level == 0 || (level == 1 && bits && __builtin_cpu_supports("avx2")) ||
+           (level == 2 && bits && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2"));
 }
 

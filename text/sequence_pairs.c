@@ -41,6 +41,26 @@ static bool flip(tdm_random_stream *stream)
     return tdm_random_next(stream) < UINT32_C(1) << 31;
 }
 
+/* An epoch may have a block twice, in one window too. */
+static bool is_same_document(const tdm_sequence_builder *builder, uint32_t left, uint32_t right)
+{
+    const tdm_document *documents = builder->scratch->documents;
+    tdm_extract *const *blocks = builder->window->blocks;
+    return documents[left].first == documents[right].first &&
+           blocks[documents[left].block]->block == blocks[documents[right].block]->block;
+}
+
+/* Whether a random next sentence is wanted, and there is a document to take it from. */
+static bool has_others(const tdm_sequence_builder *builder, uint32_t index)
+{
+    uint32_t other = 0;
+    if (builder->options->pairs != TDM_NEXT_SENTENCE)
+        return false;
+    while (other < builder->scratch->document_count && is_same_document(builder, other, index))
+        other++;
+    return other < builder->scratch->document_count;
+}
+
 /* Sentences of another document from a random one on, of at least `wanted` tokens together where it
  * has as many. */
 static tdm_segment draw_other(const tdm_sequence_builder *builder, uint32_t index, int64_t wanted,
@@ -49,7 +69,10 @@ static tdm_segment draw_other(const tdm_sequence_builder *builder, uint32_t inde
     const tdm_sequence_scratch *scratch = builder->scratch;
     uint32_t other =
         tdm_random_below(tdm_random_next(stream), (uint32_t)scratch->document_count - 1);
-    const tdm_document *document = &scratch->documents[other < index ? other : other + 1];
+    other += other >= index;
+    while (is_same_document(builder, other, index))
+        other = other + 1 < scratch->document_count ? other + 1 : 0;
+    const tdm_document *document = &scratch->documents[other];
     uint32_t from = tdm_random_below(tdm_random_next(stream), document->sentence_count), to = from;
     tdm_segment segment = {0};
     do
@@ -93,8 +116,7 @@ static tdm_status pair_sentences(tdm_sequence_builder *builder, uint32_t index, 
                                  uint32_t *used)
 {
     const tdm_document *document = &builder->scratch->documents[index];
-    bool others =
-        builder->options->pairs == TDM_NEXT_SENTENCE && builder->scratch->document_count > 1;
+    bool others = has_others(builder, index);
     uint32_t count = to - from;
     *used = count;
     if (count == 1 && !others)
@@ -118,8 +140,7 @@ static tdm_status pair_document(tdm_sequence_builder *builder, uint32_t index)
         .sample = (uint64_t)block->block << 32 | document->first,
         .epoch = tdm_extract_counter(block, builder->window->epoch)};
     int64_t target = tdm_draw_length(builder, &stream, builder->options->max_length - 3);
-    bool alone =
-        builder->options->pairs == TDM_NEXT_SENTENCE && builder->scratch->document_count > 1;
+    bool alone = has_others(builder, index);
     uint32_t from = 0;
     for (uint32_t to = 1; to <= document->sentence_count; to++) {
         int64_t tokens = segment_of(builder, document, from, to).count;

@@ -48,6 +48,7 @@ typedef struct text_featurizer {
     text_tensors tensors;
     thread_scratch *scratch; /* [threads] */
     int threads;
+    _Atomic int64_t lost_count; /* predictions that had no room in their batch */
     _Atomic int64_t sequence_count, document_count, token_count, cut_count;
 } text_featurizer;
 
@@ -138,7 +139,8 @@ tdm_text_counts tdm_text_featurizer_counts(const tdm_featurizer *base)
     return (tdm_text_counts){.sequences = atomic_load(&featurizer->sequence_count),
                              .documents = atomic_load(&featurizer->document_count),
                              .tokens = atomic_load(&featurizer->token_count),
-                             .cut_tokens = atomic_load(&featurizer->cut_count)};
+                             .cut_tokens = atomic_load(&featurizer->cut_count),
+                             .lost_predictions = atomic_load(&featurizer->lost_count)};
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -264,7 +266,8 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
 typedef struct collecting {
     int32_t *mask_positions;
     uint32_t *mask_labels;
-    int64_t count, most; /* what is beyond that is left out */
+    int64_t count, most; /* what is beyond that is left out, */
+    int64_t lost;        /* and counted */
 } collecting;
 
 /* Takes those of a row of `length` tokens from token `begin` on, and puts its positions and types
@@ -274,8 +277,10 @@ static void finish_row(const text_featurizer *featurizer, const token_place *pla
 {
     const tdm_token_loops *loops = featurizer->loops;
     int64_t count = place->positions[0], second = place->types[0];
-    if (count > all->most - all->count)
+    if (count > all->most - all->count) {
+        all->lost += count - (all->most - all->count);
         count = all->most - all->count;
+    }
     for (int64_t i = 0; i < count; i++)
         all->mask_positions[all->count + i] = (int32_t)(begin + place->positions[1 + i]);
     memcpy(all->mask_labels + all->count, place->types + 1,
@@ -327,6 +332,8 @@ static void finish(const tdm_featurizer *base, tdm_batch *batch, int part)
                    &all);
         tokens += length;
     }
+    if (all.lost > 0)
+        atomic_fetch_add(&((text_featurizer *)(uintptr_t)base)->lost_count, all.lost);
     *(int64_t *)tdm_batch_data(batch, tensors->token_count) = tokens;
     *(int64_t *)tdm_batch_data(batch, tensors->mask_count) = all.count;
     *(int64_t *)tdm_batch_data(batch, tensors->max_seqlen) = longest;
@@ -380,7 +387,7 @@ static void hash_number(XXH3_state_t *state, int64_t number)
     XXH3_64bits_update(state, &number, sizeof number);
 }
 
-/* All that tokens depend on. */
+/* All that tokens depend on, Unicode's version included. */
 static uint64_t hash_tokenizer(const tdm_tokenizer *tokenizer)
 {
     const tdm_tokenizer_settings *settings = &tokenizer->settings;
@@ -388,6 +395,7 @@ static uint64_t hash_tokenizer(const tdm_tokenizer *tokenizer)
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, text_type.name, strlen(text_type.name) + 1);
+    XXH3_64bits_update(&state, tdm_unicode_version(), strlen(tdm_unicode_version()) + 1);
     hash_number(&state, settings->unicode);
     hash_number(&state, settings->form);
     hash_number(&state, settings->clean_text);

@@ -35,8 +35,9 @@
 typedef struct tdm_text_counts {
     int64_t sequences;
     int64_t documents;
-    int64_t tokens;     /* of documents */
-    int64_t cut_tokens; /* of these, left out by pairs */
+    int64_t tokens;           /* of documents */
+    int64_t cut_tokens;       /* of these, left out by pairs */
+    int64_t lost_predictions; /* tokens that were masked, and had no room among their batch's */
 } tdm_text_counts;
 
 /* Sequences of a batch have so many tokens in the mean, or a batch is not filled. */

@@ -72,7 +72,7 @@ static bool is_in_range(int value, int least, int most)
     return value >= least && value <= most;
 }
 
-static tdm_status check_settings(tdm_tokenizer_settings *settings)
+tdm_status tdm_tokenizer_resolve_settings(tdm_tokenizer_settings *settings)
 {
     TDM_FAIL_IF(!is_in_range((int)settings->unicode, 0, TDM_UNICODE_CURRENT) ||
                     !is_in_range((int)settings->form, 0, TDM_FORM_NFKC) ||
@@ -107,7 +107,7 @@ static tdm_status add_beside(tdm_tokenizer *parts)
 
 static tdm_status make_parts(tdm_tokenizer *parts, const char *const names[TDM_SPECIALS])
 {
-    TDM_TRY(check_settings(&parts->settings));
+    TDM_TRY(tdm_tokenizer_resolve_settings(&parts->settings));
     TDM_TRY(tdm_word_piece_create(&parts->vocabulary, parts->settings.max_word_chars,
                                   &parts->word_piece));
     TDM_TRY(add_beside(parts));

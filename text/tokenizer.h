@@ -54,6 +54,9 @@ extern const char *const tdm_unicode_form_names[];
  * without further word means. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts);
 
+/* Checks settings, and sets strip_accents to 0 or 1. */
+TDM_MUST_CHECK tdm_status tdm_tokenizer_resolve_settings(tdm_tokenizer_settings *settings);
+
 /* Makes a tokenizer of its parts, which are taken over, on failure too: settings, vocabulary and
  * added tokens are set, the rest is made. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_create(tdm_tokenizer *parts, tdm_tokenizer **out);

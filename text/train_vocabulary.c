@@ -87,6 +87,8 @@ tdm_status tdm_train_vocabulary(const char *const *files, int64_t file_count,
         options = &defaults;
     TDM_FAIL_IF(options->memory_bytes < 1 << 20, TDM_E_ARG,
                 "memory_bytes is %lld: expected 1 MiB and more", (long long)options->memory_bytes);
+    tdm_tokenizer_settings settings = options->settings;
+    TDM_TRY(tdm_tokenizer_resolve_settings(&settings));
     tdm_strings names = strings_of(files, file_count), specials;
     tdm_strings initial = strings_of(options->initial, options->initial_count);
     tdm_word_list words = {0};

@@ -44,6 +44,11 @@ static uint32_t category_of(tdm_unicode_mode mode, uint32_t code_point)
 
 /* ---- classes --------------------------------------------------------------------------------- */
 
+const char *tdm_unicode_version(void)
+{
+    return U_UNICODE_VERSION;
+}
+
 bool tdm_unicode_is_control(tdm_unicode_mode mode, uint32_t code_point)
 {
     if (code_point == '\t' || code_point == '\n' || code_point == '\r')

@@ -10,6 +10,9 @@
 #define TDM_MAX_DECOMPOSITION 18
 #define TDM_MAX_LOWERCASE     3
 
+/* Of Unicode, as ICU has it: "15.0". */
+const char *tdm_unicode_version(void);
+
 /* Deleted by clean_text: control, format and private-use characters, U+0000 and U+FFFD, as the mode
  * has it; never tab, line feed and carriage return. */
 bool tdm_unicode_is_control(tdm_unicode_mode mode, uint32_t code_point);

@@ -77,6 +77,9 @@ tdm_status tdm_vocab_train(const tdm_word_list *words, const tdm_vocab_options *
     TDM_FAIL_IF(options->size < 1 || options->size > TDM_MAX_VOCABULARY, TDM_E_ARG,
                 "a vocabulary has from 1 to %lld tokens, not %lld", (long long)TDM_MAX_VOCABULARY,
                 (long long)options->size);
+    TDM_FAIL_IF(options->limit_alphabet < 0, TDM_E_ARG,
+                "an alphabet has 0 characters or more, not %lld",
+                (long long)options->limit_alphabet);
     TDM_FAIL_IF(words->count == 0, TDM_E_DATA, "there is no word to train on");
     tdm_alphabet alphabet = {0};
     tdm_status status = train(words, options, &alphabet, vocabulary, report);

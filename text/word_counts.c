@@ -235,6 +235,14 @@ static void drop_rare_words(collection *found)
         list->begins[kept] = end;
 }
 
+static int64_t least_count(const tdm_word_list *list)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t i = 0; i < list->count; i++)
+        least = list->counts[i] < least ? list->counts[i] : least;
+    return least;
+}
+
 static tdm_status collect_word(void *context, const tdm_word_entry *entry)
 {
     collection *found = context;
@@ -255,7 +263,7 @@ static tdm_status collect_word(void *context, const tdm_word_entry *entry)
     if (found->list_bytes <= found->limit)
         return TDM_OK;
     while (found->list_bytes > found->limit / 4 * 3) {
-        report->pruned_below++;
+        report->pruned_below = least_count(found->list) + 1;
         drop_rare_words(found);
     }
     return TDM_OK;

@@ -1,5 +1,6 @@
 /* How often each word occurs in many texts: what a vocabulary is trained on. The result is the same
- * for any number of threads, any order of files and any limit of memory. */
+ * for any number of threads and any order of files; where training has no memory for all words, the
+ * rarest are left out of the list. */
 #ifndef TDM_TEXT_WORD_COUNTS_H
 #define TDM_TEXT_WORD_COUNTS_H
 

@@ -57,7 +57,7 @@ tdm_status tdm_word_ids_create(const tdm_tokenizer *tokenizer, tdm_word_ids **ou
     words->tokenizer = tokenizer;
     tdm_status status;
     TDM_TRY_GOTO(tdm_word_splitter_create(tokenizer->normalizer, &words->splitter), fail);
-    TDM_TRY_GOTO(tdm_word_cache_init(&words->cache, tokenizer->vocabulary.size), fail);
+    TDM_TRY_GOTO(tdm_word_cache_init(&words->cache, tokenizer->vocabulary.used_slots), fail);
     fill_cache(words);
     *out = words;
     return TDM_OK;

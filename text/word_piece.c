@@ -12,6 +12,9 @@
 #define SUFFIX 1u
 #define NONE   UINT32_MAX /* no node, no pieces */
 
+/* So deep are tries and ropes at most. */
+#define PIECE_BYTES_MAX 4096
+
 /* Pieces are a rope: one piece, or those of two other ropes. So all failure pops take memory linear
  * in the vocabulary. */
 #define PIECE 0x80000000u /* the rest is an id; else an index of pairs */
@@ -106,17 +109,22 @@ static bool continues_word(const char *token, size_t bytes)
 }
 
 /* The items of one of the tries, sorted, behind the `*count` that are there. */
-static void collect_items(const tdm_vocabulary *vocabulary, bool continuations, size_t longest,
-                          token_item *items, token_item *other, size_t *count)
+static tdm_status collect_items(const tdm_vocabulary *vocabulary, bool continuations,
+                                size_t longest, token_item *items, token_item *other, size_t *count)
 {
     size_t first = *count, skip = continuations ? TDM_CONTINUATION_BYTES : 0;
     for (int64_t id = 0; id < vocabulary->size; id++) {
         size_t bytes = vocabulary->bytes[id];
         const char *token = vocabulary->text + vocabulary->begins[id];
-        if (bytes > 0 && bytes <= longest && continues_word(token, bytes) == continuations)
-            items[(*count)++] = make_item(token + skip, bytes - skip, (uint32_t)id);
+        if (bytes == 0 || bytes > longest || continues_word(token, bytes) != continuations)
+            continue;
+        TDM_FAIL_IF(bytes > PIECE_BYTES_MAX, TDM_E_UNSUPPORTED,
+                    "the token of id %lld has %zu bytes: a piece has at most %d", (long long)id,
+                    bytes, PIECE_BYTES_MAX);
+        items[(*count)++] = make_item(token + skip, bytes - skip, (uint32_t)id);
     }
     sort_items(items + first, other, *count - first);
+    return TDM_OK;
 }
 
 /* ---- the tries ------------------------------------------------------------------------------- */
@@ -242,9 +250,9 @@ static tdm_status build(trie_builder *builder, const tdm_vocabulary *vocabulary)
     TDM_TRY(tdm_alloc((size_t)vocabulary->size, sizeof *items, &items));
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc((size_t)vocabulary->size, sizeof *other, &other), done);
-    collect_items(vocabulary, false, longest, items, other, &words);
+    TDM_TRY_GOTO(collect_items(vocabulary, false, longest, items, other, &words), done);
     size_t all = words;
-    collect_items(vocabulary, true, longest, items, other, &all);
+    TDM_TRY_GOTO(collect_items(vocabulary, true, longest, items, other, &all), done);
     builder->items = items;
     TDM_TRY_GOTO(add_nodes(builder, words, all), done);
     TDM_TRY_GOTO(tdm_alloc(trie->node_count, sizeof *trie->failure, &trie->failure), done);

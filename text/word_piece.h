@@ -8,7 +8,8 @@
 
 typedef struct tdm_word_piece tdm_word_piece;
 
-/* Words of more than `max_word_chars` code points are unknown. The vocabulary may go afterwards. */
+/* Words of more than `max_word_chars` code points are unknown. The vocabulary may go afterwards.
+ * TDM_E_UNSUPPORTED for a token of more than 4096 bytes that such a word could hold. */
 TDM_MUST_CHECK tdm_status tdm_word_piece_create(const tdm_vocabulary *vocabulary,
                                                 int max_word_chars, tdm_word_piece **out);
 /* NULL is allowed. */

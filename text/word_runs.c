@@ -28,7 +28,7 @@ typedef struct word_run {
 struct tdm_word_runs {
     pthread_mutex_t lock;
     char *folder;      /* NULL: nothing was put aside yet */
-    tdm_strings files; /* in it; NULL where a file was merged into a later one */
+    tdm_strings files; /* in it; those before first_file were merged into later ones */
     size_t file_capacity;
     int64_t first_file, spilled;
     word_run *runs;

@@ -68,6 +68,7 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_tokenizer_save(const tdm_tokenizer *tokeni
 /* NULL is allowed. */
 TDM_API void tdm_tokenizer_close(tdm_tokenizer *tokenizer);
 
+/* With strip_accents 0 or 1. */
 TDM_API tdm_tokenizer_settings tdm_tokenizer_get_settings(const tdm_tokenizer *tokenizer);
 
 /* One more than the largest id. */
@@ -92,7 +93,8 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_create(const tdm_tokenizer *tokeni
 TDM_API void tdm_encoder_destroy(tdm_encoder *encoder);
 
 /* The fastest way: the ids of a text as it stands, with special tokens in it as plain text, and none
- * added. *ids is borrowed and holds until the next call with this encoder. */
+ * added. *ids is borrowed and holds until the next call with this encoder. TDM_E_DATA for more than
+ * 2 GiB without white space. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_ids(tdm_encoder *encoder, const char *text,
                                                   size_t bytes, const uint32_t **ids,
                                                   int64_t *count);
@@ -168,7 +170,7 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_encode(tdm_encoder *encoder,
 
 TDM_API int64_t tdm_encodings_count(const tdm_encodings *encodings);
 
-/* Borrowed; holds until the encodings are filled anew. */
+/* `index` from 0 to tdm_encodings_count() - 1. Borrowed; holds until the encodings are filled anew. */
 TDM_API tdm_encoding tdm_encodings_get(const tdm_encodings *encodings, int64_t index);
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -204,7 +206,8 @@ TDM_API tdm_vocabulary_options tdm_vocabulary_default_options(void);
 
 /* Trains a WordPiece vocabulary on files (plain, .gz, .zst; globs), by the merge rule of Hugging
  * Face's trainer. The same texts give the same tokenizer, whatever their order and the number of
- * threads. `options` may be NULL. tdm_tokenizer_save() writes it. */
+ * threads. `options` may be NULL. TDM_E_ARG for options that cannot be, TDM_E_DATA for texts without a
+ * word. tdm_tokenizer_save() writes it. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_train_vocabulary(const char *const *files, int64_t file_count,
                                                        const tdm_vocabulary_options *options,
                                                        tdm_tokenizer **tokenizer);

@@ -256,6 +256,12 @@ START_TEST(the_library_trains_the_same)
     options.size = 7;
     ck_assert_fails(tdm_train_vocabulary(files, 2, &options, &tokenizer), TDM_E_ARG, "size");
     ck_assert_ptr_null(tokenizer);
+    options.size = 100;
+    options.limit_alphabet = -1;
+    ck_assert_fails(tdm_train_vocabulary(files, 2, &options, &tokenizer), TDM_E_ARG, "alphabet");
+    options.limit_alphabet = 10;
+    options.settings.unicode = (tdm_unicode_mode)7;
+    ck_assert_fails(tdm_train_vocabulary(files, 2, &options, &tokenizer), TDM_E_ARG, "unicode");
     files[0] = "/no/such/file";
     ck_assert_fails(tdm_train_vocabulary(files, 2, NULL, &tokenizer), TDM_E_IO, "/no/such/file");
 }

@@ -357,8 +357,8 @@ START_TEST(test_the_name_tells_what_is_in_it)
     char *a = tdm_data_rig_put_text(folder, "a.csv", text);
     char *b = tdm_data_rig_put_text(folder, "b.csv", text);
     const tdm_data_rig_options base = {.files = {a}, .format = TDM_FORMAT_CSV, .block_bytes = 100};
-    tdm_data_rig_options options[10];
-    for (int i = 0; i < 10; i++)
+    tdm_data_rig_options options[11];
+    for (int i = 0; i < 11; i++)
         options[i] = base;
     options[1].files[0] = b;
     options[2].files[1] = b;
@@ -372,8 +372,12 @@ START_TEST(test_the_name_tells_what_is_in_it)
     options[7].max_record_bytes = 2000;
     options[8].recipe = "features: {fields: [{column: a}]}";
     options[9].recipe = "features: {fields: [{column: a}], hash_seed: 1}";
-    char *names[10];
-    for (int i = 0; i < 10; i++) {
+    /* Files of other weights share no block. */
+    options[10].files[1] = b;
+    options[10].weights[0] = 1;
+    options[10].weights[1] = 2;
+    char *names[11];
+    for (int i = 0; i < 11; i++) {
         names[i] = name_of(&options[i]);
         for (int j = 0; j < i; j++)
             ck_assert_str_ne(names[i], names[j]);
@@ -398,7 +402,7 @@ START_TEST(test_the_name_tells_what_is_in_it)
     ck_assert_str_ne(shorter, name);
     tdm_free(shorter);
     tdm_free(name);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 11; i++)
         tdm_free(names[i]);
     tdm_free(a);
     tdm_free(b);

@@ -349,6 +349,37 @@ START_TEST(test_next_sentence_labels_are_true)
 }
 END_TEST
 
+/* A window may hold a block twice: B is not of A's twin either, and one document stays alone. */
+START_TEST(test_a_block_twice_holds_the_same_documents)
+{
+    static const char *const texts[] = {"w1w1/w2w1w1/w3/w1w1/w2\nw2/w1/w3\n",
+                                        "w1w1/w2w1w1/w3/w1w1/w2"};
+    for (int t = 0; t < 2; t++) {
+        built rig = {.options = {.mode = TDM_SEGMENT_PAIRS, .max_length = 12}};
+        const char *const twice[] = {texts[t], texts[t]};
+        tdm_rig_window(twice, 2, 40, &rig.window);
+        open_built(&rig);
+        rig.window.blocks[1]->block = rig.window.blocks[0]->block;
+        rig.window.blocks[1]->occurrence = 1;
+        int64_t labels = 0;
+        bool good = true;
+        for (int64_t epoch = 0; epoch < 50; epoch++) {
+            build(&rig, 3, epoch, true);
+            for (int64_t r = 0; r < rig.window.rows; r++) {
+                tdm_sequence pair = tdm_sequence_get(&rig.window, r);
+                labels += pair.pair_label;
+                /* The first document has 12 tokens. */
+                bool same = (pair.segments[0].first < 12) == (pair.segments[1].first < 12);
+                good = good && same == (pair.pair_label == 0);
+            }
+        }
+        ck_assert(good);
+        ck_assert_int_eq(labels > 0, t == 0);
+        close_built(&rig);
+    }
+}
+END_TEST
+
 START_TEST(test_one_document_has_no_other)
 {
     static const char *const texts[] = {"w1w1/w2w1w1/w3/w1w1w1w1w1w1w1/w1/w2w2w2", "w5", "w1", ""};
@@ -549,8 +580,8 @@ END_TEST
 
 TDM_CHECK_MAIN(test_full_sentences_use_all_text_once, test_documents_are_crossed_or_not,
                test_packing_by_hand, test_one_per_record, test_short_sequences_by_probability,
-               test_next_sentence_labels_are_true, test_one_document_has_no_other,
-               test_sentence_order_is_swapped_half_of_the_time, test_what_pairs_cut_is_counted,
-               test_both_ends_are_cut, test_long_sentences_are_several,
-               test_short_documents_by_probability, test_sequences_follow_seed_and_epoch,
-               test_rows_are_mixed)
+               test_next_sentence_labels_are_true, test_a_block_twice_holds_the_same_documents,
+               test_one_document_has_no_other, test_sentence_order_is_swapped_half_of_the_time,
+               test_what_pairs_cut_is_counted, test_both_ends_are_cut,
+               test_long_sentences_are_several, test_short_documents_by_probability,
+               test_sequences_follow_seed_and_epoch, test_rows_are_mixed)

@@ -83,6 +83,34 @@ START_TEST(test_long_words_are_unknown)
 }
 END_TEST
 
+/* Ropes are no deeper than the stack is: a piece has its limit. */
+START_TEST(test_very_long_pieces)
+{
+    static char token[4097];
+    memset(token, 'a', sizeof token);
+    for (size_t bytes = 4096; bytes <= 4097; bytes++) {
+        tdm_vocabulary vocabulary = {0};
+        add(&vocabulary, "a");
+        add(&vocabulary, "##a");
+        ck_assert_ok(tdm_vocabulary_add(&vocabulary, 2, token, bytes, NULL));
+        tdm_word_piece *pieces;
+        uint32_t ids[4096];
+        ck_assert_ok(tdm_word_piece_create(&vocabulary, 100, &pieces));
+        tdm_word_piece_destroy(pieces);
+        if (bytes > 4096) {
+            ck_assert_fails(tdm_word_piece_create(&vocabulary, 1 << 30, &pieces), TDM_E_UNSUPPORTED,
+                            "id 2 has 4097 bytes");
+        } else {
+            ck_assert_ok(tdm_word_piece_create(&vocabulary, 1 << 30, &pieces));
+            ck_assert_int_eq(tdm_word_piece_split(pieces, token, 4095, ids), 4095);
+            ck_assert_int_eq(tdm_word_piece_split(pieces, token, 4096, ids), 1);
+            tdm_word_piece_destroy(pieces);
+        }
+        tdm_vocabulary_deinit(&vocabulary);
+    }
+}
+END_TEST
+
 START_TEST(test_blank_and_replaced_tokens_match_nothing)
 {
     tdm_vocabulary vocabulary = {0};
@@ -172,5 +200,5 @@ START_TEST(test_no_memory_is_an_error)
 END_TEST
 
 TDM_CHECK_MAIN(test_the_longest_piece_comes_first, test_long_words_are_unknown,
-               test_blank_and_replaced_tokens_match_nothing,
+               test_very_long_pieces, test_blank_and_replaced_tokens_match_nothing,
                test_random_vocabularies_match_greedily, test_no_memory_is_an_error)
