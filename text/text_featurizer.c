@@ -4,10 +4,8 @@
 #include "text/token_loops.h"
 #include "text/word_ids.h"
 
-#define XXH_INLINE_ALL
 #include <stdatomic.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* Tokens of documents are moved to the block's columns when there are so many. */
 #define MOVED_TOKENS 4096
@@ -382,40 +380,6 @@ static tdm_status make_scratch(text_featurizer *featurizer)
     return TDM_OK;
 }
 
-static void hash_number(XXH3_state_t *state, int64_t number)
-{
-    XXH3_64bits_update(state, &number, sizeof number);
-}
-
-/* All that tokens depend on, Unicode's version included. */
-static uint64_t hash_tokenizer(const tdm_tokenizer *tokenizer)
-{
-    const tdm_tokenizer_settings *settings = &tokenizer->settings;
-    const tdm_vocabulary *vocabulary = &tokenizer->vocabulary;
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
-    XXH3_64bits_update(&state, text_type.name, strlen(text_type.name) + 1);
-    XXH3_64bits_update(&state, tdm_unicode_version(), strlen(tdm_unicode_version()) + 1);
-    hash_number(&state, settings->unicode);
-    hash_number(&state, settings->form);
-    hash_number(&state, settings->clean_text);
-    hash_number(&state, settings->handle_chinese_chars);
-    hash_number(&state, settings->lowercase);
-    hash_number(&state, settings->strip_accents);
-    hash_number(&state, settings->max_word_chars);
-    hash_number(&state, tokenizer->specials[TDM_SPECIAL_UNK]);
-    for (int64_t id = 0; id < vocabulary->size; id++) {
-        hash_number(&state, vocabulary->bytes[id]);
-        XXH3_64bits_update(&state, vocabulary->text + vocabulary->begins[id],
-                           vocabulary->bytes[id]);
-    }
-    for (int64_t i = 0; i < tokenizer->added_count; i++) {
-        if (tokenizer->added[i].beside)
-            hash_number(&state, tokenizer->added[i].id);
-    }
-    return XXH3_64bits_digest(&state);
-}
-
 static int add_tensor(tdm_batch_layout *batch, const char *name, tdm_dtype dtype, int64_t count)
 {
     return tdm_batch_layout_add(batch, name, dtype, (tdm_shape){1, {count}});
@@ -501,7 +465,7 @@ tdm_status tdm_text_featurizer_create(const tdm_text_options *options,
                  fail);
     TDM_TRY_GOTO(make_scratch(featurizer), fail);
     TDM_TRY_GOTO(lay_out(featurizer, batch_tokens, lanes), fail);
-    featurizer->base.spec_hash = hash_tokenizer(tokenizer);
+    featurizer->base.spec_hash = tdm_tokenizer_hash(tokenizer);
     *out = &featurizer->base;
     return TDM_OK;
 fail:

@@ -54,6 +54,9 @@ extern const char *const tdm_unicode_form_names[];
  * without further word means. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts);
 
+/* Of all that tokens of a text depend on, Unicode's version included. */
+uint64_t tdm_tokenizer_hash(const tdm_tokenizer *tokenizer);
+
 /* Checks settings, and sets strip_accents to 0 or 1. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_resolve_settings(tdm_tokenizer_settings *settings);
 

@@ -162,7 +162,8 @@ TDM_API void tdm_encodings_destroy(tdm_encodings *encodings);
 
 /* Encodes `count` inputs; *encodings is filled anew: for each input, in order, its encoding and then
  * what overflowed. `options` NULL: the defaults. TDM_E_ARG for options that cannot be: max_length
- * below the added tokens, a stride that is not below what a sequence holds. */
+ * below the added tokens, a stride that is not below what a sequence holds. TDM_E_DATA for a text that
+ * TDM_SPECIALS_ERROR or TDM_TRUNCATE_ONLY_* refuse. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_encode(tdm_encoder *encoder,
                                                      const tdm_text_input *inputs, int64_t count,
                                                      const tdm_encode_options *options,
