@@ -9,7 +9,7 @@
 /* Tokens of texts. Buffers are kept and reused. */
 typedef struct tdm_token_list {
     uint32_t *ids;  /* [count] */
-    uint8_t *marks; /* [count]: marks; the first token of a line begins a sentence */
+    uint8_t *marks; /* [count]: of token_marks.h; the first token of a line begins a sentence */
     int64_t count;
     size_t ids_capacity, marks_capacity;
 } tdm_token_list;
