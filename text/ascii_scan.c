@@ -122,8 +122,8 @@ static size_t scan_baseline(const char *text, size_t bytes, bool lowercase, tdm_
     SCAN_LOOP(kinds_sse2, write_bits_baseline);
 }
 
-#define AVX2   __attribute__((target("avx2,bmi,lzcnt,popcnt")))
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,lzcnt,popcnt")))
+#define AVX2   __attribute__((target("avx2,bmi,popcnt")))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi,popcnt")))
 
 AVX2 static inline uint32_t write_bits_avx2(uint64_t bits, uint32_t base, uint32_t *to)
 {
@@ -214,8 +214,7 @@ AVX512 static size_t scan_avx512(const char *text, size_t bytes, bool lowercase,
 
 static bool level_supported(int level)
 {
-    bool bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("lzcnt") &&
-                __builtin_cpu_supports("popcnt");
+    bool bits = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
     return level == 0 || (level == 1 && bits && __builtin_cpu_supports("avx2")) ||
            (level == 2 && bits && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2"));
