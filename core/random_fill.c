@@ -1,6 +1,6 @@
 #include "core/random_fill.h"
 
-#include <stdatomic.h>
+#include "core/cpu_level.h"
 
 static void fill_plain(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
                        int64_t groups, uint32_t *words)
@@ -156,34 +156,17 @@ static bool level_supported(int level)
 }
 #endif
 
-#define LEVELS 3
-
-static _Atomic int chosen_level = -1;
-
-static int widest_level(void)
-{
-    int level = LEVELS - 1;
-    while (!level_supported(level))
-        level--;
-    return level;
-}
+static tdm_cpu_level levels = {.count = 3, .supported = level_supported, .chosen = -1};
 
 bool tdm_random_fill_force(int level)
 {
-    if (level >= LEVELS || (level >= 0 && !level_supported(level)))
-        return false;
-    atomic_store(&chosen_level, level);
-    return true;
+    return tdm_cpu_level_force(&levels, level);
 }
 
 void tdm_random_fill(tdm_philox_key key, uint64_t sample, uint32_t epoch, uint32_t first,
                      int64_t groups, uint32_t *words)
 {
-    int level = atomic_load_explicit(&chosen_level, memory_order_relaxed);
-    if (level < 0) {
-        level = widest_level();
-        atomic_store_explicit(&chosen_level, level, memory_order_relaxed);
-    }
+    int level = tdm_cpu_level_get(&levels);
     groups = (groups + TDM_RANDOM_GROUPS - 1) / TDM_RANDOM_GROUPS * TDM_RANDOM_GROUPS;
     if (level == 0)
         fill_plain(key, sample, epoch, first, groups, words);

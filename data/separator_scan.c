@@ -1,6 +1,7 @@
 #include "data/separator_scan.h"
 
-#include <stdatomic.h>
+#include "core/cpu_level.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -155,33 +156,17 @@ static const scan_function functions[] = {scan_baseline};
 
 #endif
 
-#define LEVELS ((int)(sizeof functions / sizeof functions[0]))
-
-static _Atomic int chosen_level = -1;
-
-static int widest_level(void)
-{
-    int level = LEVELS - 1;
-    while (!level_supported(level))
-        level--;
-    return level;
-}
+static tdm_cpu_level levels = {.count = (int)(sizeof functions / sizeof functions[0]),
+                               .supported = level_supported,
+                               .chosen = -1};
 
 void tdm_scan_separators(const char *text, uint32_t begin, uint32_t size, char separator,
                          uint32_t room, uint32_t newline_room, tdm_separator_scan *scan)
 {
-    int level = atomic_load_explicit(&chosen_level, memory_order_relaxed);
-    if (level < 0) {
-        level = widest_level();
-        atomic_store_explicit(&chosen_level, level, memory_order_relaxed);
-    }
-    functions[level](text, begin, size, separator, room, newline_room, scan);
+    functions[tdm_cpu_level_get(&levels)](text, begin, size, separator, room, newline_room, scan);
 }
 
 bool tdm_scan_separators_force(int level)
 {
-    if (level >= LEVELS || (level >= 0 && !level_supported(level)))
-        return false;
-    atomic_store(&chosen_level, level);
-    return true;
+    return tdm_cpu_level_force(&levels, level);
 }

@@ -1,6 +1,7 @@
 #include "text/ascii_scan.h"
 
-#include <stdatomic.h>
+#include "core/cpu_level.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -260,32 +261,16 @@ static const scan_function functions[] = {scan_baseline};
 
 #endif
 
-#define LEVELS ((int)(sizeof functions / sizeof functions[0]))
-
-static _Atomic int chosen_level = -1;
-
-static int widest_level(void)
-{
-    int level = LEVELS - 1;
-    while (!level_supported(level))
-        level--;
-    return level;
-}
+static tdm_cpu_level levels = {.count = (int)(sizeof functions / sizeof functions[0]),
+                               .supported = level_supported,
+                               .chosen = -1};
 
 size_t tdm_ascii_scan_text(const char *text, size_t bytes, bool lowercase, tdm_ascii_scan *scan)
 {
-    int level = atomic_load_explicit(&chosen_level, memory_order_relaxed);
-    if (level < 0) {
-        level = widest_level();
-        atomic_store_explicit(&chosen_level, level, memory_order_relaxed);
-    }
-    return functions[level](text, bytes, lowercase, scan);
+    return functions[tdm_cpu_level_get(&levels)](text, bytes, lowercase, scan);
 }
 
 bool tdm_ascii_scan_force(int level)
 {
-    if (level >= LEVELS || (level >= 0 && !level_supported(level)))
-        return false;
-    atomic_store(&chosen_level, level);
-    return true;
+    return tdm_cpu_level_force(&levels, level);
 }
