@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "data/paths.h"
 #include "data/source.h"
+#include "data/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,9 +11,6 @@
 
 #define READ_BYTES    ((size_t)1 << 20)
 #define LINES_AT_ONCE ((int64_t)8192)
-
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
-#define MARK_BYTES      3
 
 struct tdm_line_reader {
     tdm_strings paths;
@@ -106,11 +104,9 @@ static tdm_status read_more(tdm_line_reader *reader, bool *ended)
 /* At the front of a file's first line. */
 static void skip_byte_order_mark(const tdm_line_reader *reader, tdm_line *line)
 {
-    if (reader->line == 1 && line->bytes >= MARK_BYTES &&
-        memcmp(line->text, BYTE_ORDER_MARK, MARK_BYTES) == 0) {
-        line->text += MARK_BYTES;
-        line->bytes -= MARK_BYTES;
-    }
+    size_t mark = reader->line == 1 ? tdm_byte_order_mark(line->text, line->bytes) : 0;
+    line->text += mark;
+    line->bytes -= mark;
 }
 
 static tdm_status add_line(tdm_line_reader *reader, int64_t count, size_t end)

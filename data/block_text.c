@@ -56,8 +56,3 @@ int64_t tdm_line_count(const char *text, size_t bytes)
     }
     return lines;
 }
-
-size_t tdm_byte_order_mark(const char *text, size_t bytes)
-{
-    return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-}

@@ -1,6 +1,7 @@
 /* What is asked of every file of an input before it is read: its kind, identity and first line. */
 #include "core/memory.h"
 #include "data/input_internal.h"
+#include "data/utf8.h"
 
 #include <pthread.h>
 #include <string.h>

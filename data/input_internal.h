@@ -52,7 +52,4 @@ void tdm_block_text_pad(tdm_block_text *text);
 /* Lines in a text, one without an end included. */
 int64_t tdm_line_count(const char *text, size_t bytes);
 
-/* Bytes of a UTF-8 byte order mark that the text begins with: 0 or 3. */
-size_t tdm_byte_order_mark(const char *text, size_t bytes);
-
 #endif

@@ -1,6 +1,7 @@
 /* All blocks of an input in order. */
 #include "core/memory.h"
 #include "data/input_internal.h"
+#include "data/utf8.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "data/input_internal.h"
 #include "data/paths.h"
+#include "data/utf8.h"
 
 #include <errno.h>
 #include <pthread.h>

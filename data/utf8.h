@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* The offset of the first byte that begins no valid character; `bytes` where all is valid. */
 size_t tdm_utf8_error(const char *text, size_t bytes);
@@ -11,6 +12,23 @@ size_t tdm_utf8_error(const char *text, size_t bytes);
 static inline bool tdm_utf8_valid(const char *text, size_t bytes)
 {
     return tdm_utf8_error(text, bytes) == bytes;
+}
+
+/* Bytes of the byte order mark that a text begins with: 0 or 3. */
+static inline size_t tdm_byte_order_mark(const char *text, size_t bytes)
+{
+    return bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* Whether valid UTF-8 has more than `most` characters. */
+static inline bool tdm_utf8_is_longer(const char *text, size_t bytes, size_t most)
+{
+    if (bytes <= most)
+        return false;
+    size_t chars = 0;
+    for (size_t i = 0; i < bytes; i++)
+        chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return chars > most;
 }
 
 #endif

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
-#define MARK_BYTES      3
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* TDM_E_DATA for the first line that cannot be a token: NUL bytes or no UTF-8. */
@@ -58,11 +55,11 @@ static size_t count_lines(const char *text, size_t bytes)
 tdm_status tdm_vocabulary_parse(const char *text, size_t bytes, const char *name,
                                 tdm_vocabulary *out)
 {
-    if (bytes >= MARK_BYTES && memcmp(text, BYTE_ORDER_MARK, MARK_BYTES) == 0) {
+    size_t mark = tdm_byte_order_mark(text, bytes);
+    if (mark > 0)
         tdm_warn("%s: begins with a byte order mark, which is left out", name);
-        text += MARK_BYTES;
-        bytes -= MARK_BYTES;
-    }
+    text += mark;
+    bytes -= mark;
     if (memchr(text, 0, bytes) != NULL || !tdm_utf8_valid(text, bytes))
         return find_bad_line(text, bytes, name);
     size_t lines = count_lines(text, bytes);
@@ -88,7 +85,7 @@ static tdm_status check_token(const char *token, size_t bytes, int64_t id, const
         why = "a line feed";
     else if (token[bytes - 1] == '\r')
         why = "a carriage return at its end";
-    else if (id == 0 && bytes >= MARK_BYTES && memcmp(token, BYTE_ORDER_MARK, MARK_BYTES) == 0)
+    else if (id == 0 && tdm_byte_order_mark(token, bytes) > 0)
         why = "a byte order mark at its front";
     TDM_FAIL_IF(why != NULL, TDM_E_ARG,
                 "%s: the token of id %lld has %s, which a line of a vocabulary cannot hold: save "

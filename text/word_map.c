@@ -1,6 +1,7 @@
 #include "text/word_map.h"
 
 #include "core/memory.h"
+#include "data/utf8.h"
 
 #define XXH_INLINE_ALL
 #include <stdlib.h>
@@ -140,16 +141,6 @@ static tdm_status reserve_batch(tdm_word_map *map, bool *full)
     return *full ? TDM_OK : grow_slots(map);
 }
 
-static bool is_too_long(const tdm_word_map *map, const char *word, size_t bytes)
-{
-    if (bytes <= map->max_word_chars)
-        return false;
-    size_t chars = 0;
-    for (size_t i = 0; i < bytes; i++)
-        chars += ((unsigned char)word[i] & 0xc0) != 0x80;
-    return chars > map->max_word_chars;
-}
-
 static tdm_status count_batch(tdm_word_map *map, const tdm_words *words, int64_t begin, int count)
 {
     word_key keys[BATCH];
@@ -161,7 +152,7 @@ static tdm_status count_batch(tdm_word_map *map, const tdm_words *words, int64_t
     for (int i = 0; i < count; i++) {
         const char *word = words->text + words->begins[begin + i];
         size_t bytes = words->ends[begin + i] - words->begins[begin + i];
-        if (is_too_long(map, word, bytes))
+        if (tdm_utf8_is_longer(word, bytes, map->max_word_chars))
             map->too_long++;
         else
             TDM_TRY(count_word(map, &keys[i], word, bytes));

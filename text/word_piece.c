@@ -1,6 +1,7 @@
 #include "text/word_piece.h"
 
 #include "core/memory.h"
+#include "data/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -308,20 +309,10 @@ static uint32_t *write_pieces(const tdm_word_piece *trie, uint32_t rope, uint32_
     return ids + 1;
 }
 
-static bool is_too_long(const tdm_word_piece *trie, const char *word, size_t bytes)
-{
-    if (bytes <= (size_t)trie->max_word_chars)
-        return false;
-    size_t chars = 0;
-    for (size_t i = 0; i < bytes; i++)
-        chars += ((unsigned char)word[i] & 0xc0) != 0x80;
-    return chars > (size_t)trie->max_word_chars;
-}
-
 int64_t tdm_word_piece_split(const tdm_word_piece *word_piece, const char *word, size_t bytes,
                              uint32_t *ids)
 {
-    if (is_too_long(word_piece, word, bytes))
+    if (tdm_utf8_is_longer(word, bytes, (size_t)word_piece->max_word_chars))
         return 0;
     uint32_t *end = ids;
     uint32_t node = ROOT;
