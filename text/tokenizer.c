@@ -39,12 +39,21 @@ tdm_status tdm_tokenizer_add_token(tdm_tokenizer *parts, uint32_t id, const char
     return TDM_OK;
 }
 
-tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts)
+static bool is_added(const tdm_tokenizer *parts, int64_t id)
 {
-    for (int i = 0; i < TDM_SPECIALS; i++) {
-        const char *name = tdm_special_names[i];
+    for (int64_t i = 0; i < parts->added_count; i++) {
+        if (parts->added[i].id == id)
+            return true;
+    }
+    return false;
+}
+
+tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts, const char *const *names, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const char *name = names[i];
         int64_t id = tdm_vocabulary_find(&parts->vocabulary, name, strlen(name));
-        if (id < 0)
+        if (id < 0 || is_added(parts, id))
             continue;
         tdm_added_token *added;
         TDM_TRY(tdm_tokenizer_add_token(parts, (uint32_t)id, name, strlen(name), &added));
@@ -205,7 +214,7 @@ static tdm_status open_vocabulary(const char *text, size_t bytes, const char *pa
                                settings != NULL ? *settings : tdm_tokenizer_default_settings()};
     tdm_status status = tdm_vocabulary_parse(text, bytes, path, &parts.vocabulary);
     if (status == TDM_OK)
-        status = tdm_tokenizer_add_specials(&parts);
+        status = tdm_tokenizer_add_specials(&parts, tdm_special_names, TDM_SPECIALS);
     if (status != TDM_OK) {
         tdm_tokenizer_parts_free(&parts);
         return status;

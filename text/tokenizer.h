@@ -50,9 +50,9 @@ extern const char *const tdm_special_names[TDM_SPECIALS];
 extern const char *const tdm_unicode_mode_names[];
 extern const char *const tdm_unicode_form_names[];
 
-/* Adds the special tokens that the vocabulary has to the added tokens of `parts`: what a vocabulary
- * without further word means. */
-TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts);
+/* Adds those of the special tokens `names` that the vocabulary has to the added tokens of `parts`. */
+TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts, const char *const *names,
+                                                     int64_t count);
 
 /* Of all that tokens of a text depend on, Unicode's version included. */
 uint64_t tdm_tokenizer_hash(const tdm_tokenizer *tokenizer);

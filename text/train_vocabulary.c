@@ -29,28 +29,14 @@ tdm_status tdm_vocab_specials(const char *const *more, int64_t count, tdm_string
     return status;
 }
 
-static tdm_status add_specials(const tdm_strings *specials, tdm_tokenizer *parts)
-{
-    for (int64_t i = 0; i < specials->count; i++) {
-        const char *token = specials->items[i];
-        size_t bytes = strlen(token);
-        tdm_added_token *added;
-        int64_t id = tdm_vocabulary_find(&parts->vocabulary, token, bytes);
-        if (id < parts->added_count) /* named twice */
-            continue;
-        TDM_TRY(tdm_tokenizer_add_token(parts, (uint32_t)id, token, bytes, &added));
-        added->special = true;
-    }
-    return TDM_OK;
-}
-
 tdm_status tdm_vocab_tokenizer(const tdm_tokenizer_settings *settings, const tdm_strings *specials,
                                tdm_vocabulary *vocabulary, tdm_tokenizer **out)
 {
     tdm_tokenizer parts = {.settings = *settings, .vocabulary = *vocabulary};
     *vocabulary = (tdm_vocabulary){0};
     *out = NULL;
-    tdm_status status = add_specials(specials, &parts);
+    tdm_status status =
+        tdm_tokenizer_add_specials(&parts, (const char *const *)specials->items, specials->count);
     if (status == TDM_OK)
         return tdm_tokenizer_create(&parts, out);
     tdm_tokenizer_parts_free(&parts);
