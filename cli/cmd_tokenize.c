@@ -57,15 +57,11 @@ typedef struct tokenizing {
 static tdm_status choose(const char *option, const char *value, const char *const *names,
                          int fallback, int *out)
 {
-    *out = fallback;
-    if (value == NULL)
+    *out = value == NULL ? fallback : tdm_name_find(names, value);
+    if (*out >= 0)
         return TDM_OK;
     char list[128] = "";
     for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(value, names[i]) == 0) {
-            *out = i;
-            return TDM_OK;
-        }
         size_t length = strlen(list);
         snprintf(list + length, sizeof list - length, "%s%s", i > 0 ? ", " : "", names[i]);
     }

@@ -99,12 +99,9 @@ static tdm_status choose_settings(vocab_making *making)
     making->settings.lowercase = !making->values->cased;
     if (wanted == NULL)
         return TDM_OK;
-    int mode = 0;
-    while (tdm_unicode_mode_names[mode] != NULL &&
-           strcmp(wanted, tdm_unicode_mode_names[mode]) != 0)
-        mode++;
-    TDM_FAIL_IF(tdm_unicode_mode_names[mode] == NULL, TDM_E_ARG,
-                "--unicode is huggingface, google or unicode, not \"%s\"", wanted);
+    int mode = tdm_name_find(tdm_unicode_mode_names, wanted);
+    TDM_FAIL_IF(mode < 0, TDM_E_ARG, "--unicode is huggingface, google or unicode, not \"%s\"",
+                wanted);
     making->settings.unicode = (tdm_unicode_mode)mode;
     return TDM_OK;
 }

@@ -152,6 +152,9 @@ TDM_MUST_CHECK tdm_status tdm_config_diff(const tdm_config_node *a, const tdm_co
                                                                const char *in_a, const char *in_b),
                                           void *context);
 
+/* The index of `name` in `names`, which NULL ends, or -1. */
+int tdm_name_find(const char *const *names, const char *name);
+
 /* The candidate nearest to `word` by edit distance, or NULL where none is near enough to suggest.
  */
 const char *tdm_nearest(const char *word, const char *const *candidates, int count);

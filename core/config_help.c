@@ -130,6 +130,15 @@ static int edit_distance(const char *a, const char *b)
     return row[columns];
 }
 
+int tdm_name_find(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(names[i], name) == 0)
+            return i;
+    }
+    return -1;
+}
+
 const char *tdm_nearest(const char *word, const char *const *candidates, int count)
 {
     size_t length = strlen(word);

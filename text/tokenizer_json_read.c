@@ -1,3 +1,4 @@
+#include "core/config.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "text/json_vocab.h"
@@ -60,11 +61,7 @@ tdm_status tdm_json_read_int(const tdm_json_reading *read, const json_t *json, c
 int tdm_json_choice(const char *const *names, const json_t *json)
 {
     const char *text = json_string_value(json);
-    for (int i = 0; text != NULL && names[i] != NULL; i++) {
-        if (strcmp(names[i], text) == 0)
-            return i;
-    }
-    return -1;
+    return text == NULL ? -1 : tdm_name_find(names, text);
 }
 
 /* ---- normalizer and pre-tokenizer ------------------------------------------------------------ */
