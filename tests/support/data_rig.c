@@ -304,6 +304,20 @@ void tdm_data_rig_run(const tdm_data_rig_options *options, tdm_given_list *list)
     tdm_data_rig_close(&rig);
 }
 
+void tdm_data_rig_take(const tdm_data_rig_options *options, size_t count, tdm_given_list *list)
+{
+    tdm_data_rig rig;
+    tdm_data_rig_open(options, &rig);
+    tdm_data_rig_start(&rig);
+    for (size_t i = 0; i < count; i++) {
+        tdm_delivery *delivery;
+        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+        tdm_given_note(list, delivery);
+        tdm_pipeline_release(rig.pipeline, delivery);
+    }
+    tdm_data_rig_close(&rig);
+}
+
 void tdm_given_list_free(tdm_given_list *list)
 {
     tdm_free(list->items);

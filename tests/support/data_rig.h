@@ -87,6 +87,8 @@ tdm_status tdm_data_rig_try_run(tdm_data_rig *rig, tdm_given_list *list);
 
 /* Opens, starts, runs and closes. */
 void tdm_data_rig_run(const tdm_data_rig_options *options, tdm_given_list *list);
+/* Takes `count` deliveries and stops in the middle of everything. */
+void tdm_data_rig_take(const tdm_data_rig_options *options, size_t count, tdm_given_list *list);
 void tdm_given_list_free(tdm_given_list *list);
 
 /* The same deliveries from `from` of a on; positions are compared too where `positions`. */

@@ -34,21 +34,6 @@ static void close_file(void)
     ck_assert_ok(tdm_folder_remove(folder));
 }
 
-/* Takes `count` deliveries and stops in the middle of everything. */
-static void run_and_stop(const tdm_data_rig_options *options, size_t count, tdm_given_list *list)
-{
-    tdm_data_rig rig;
-    tdm_data_rig_open(options, &rig);
-    tdm_data_rig_start(&rig);
-    for (size_t i = 0; i < count; i++) {
-        tdm_delivery *delivery;
-        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
-        tdm_given_note(list, delivery);
-        tdm_pipeline_release(rig.pipeline, delivery);
-    }
-    tdm_data_rig_close(&rig);
-}
-
 static void check_resume_everywhere(tdm_data_rig_options options)
 {
     tdm_given_list whole = {0};
@@ -58,7 +43,7 @@ static void check_resume_everywhere(tdm_data_rig_options options)
         options.start = NULL;
         options.threads = n % 7 == 0 ? 16 : 1 + (int)(n % 3);
         options.depth = 2 + (int)(n % 4);
-        run_and_stop(&options, n + 1, &first);
+        tdm_data_rig_take(&options, n + 1, &first);
         for (size_t i = 0; i <= n; i++)
             ck_assert_uint_eq(first.items[i].hash, whole.items[i].hash);
         options.start = &first.items[n].after;
@@ -114,7 +99,7 @@ static void check_cached(const char *name, bool keep)
     for (size_t n = 0; n + 1 < whole.count; n += 3) {
         tdm_given_list first = {0}, rest = {0};
         options.start = NULL;
-        run_and_stop(&options, n + 1, &first);
+        tdm_data_rig_take(&options, n + 1, &first);
         options.start = &first.items[n].after;
         tdm_data_rig_run(&options, &rest);
         tdm_given_same(&whole, n + 1, &rest, true);

@@ -105,21 +105,6 @@ START_TEST(test_stream_gives_same_batches)
 }
 END_TEST
 
-/* Takes `count` deliveries and stops in the middle of everything. */
-static void run_and_stop(const tdm_data_rig_options *options, size_t count, tdm_given_list *list)
-{
-    tdm_data_rig rig;
-    tdm_data_rig_open(options, &rig);
-    tdm_data_rig_start(&rig);
-    for (size_t i = 0; i < count; i++) {
-        tdm_delivery *delivery;
-        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
-        tdm_given_note(list, delivery);
-        tdm_pipeline_release(rig.pipeline, delivery);
-    }
-    tdm_data_rig_close(&rig);
-}
-
 static void check_resume_everywhere(tdm_data_rig_options options)
 {
     tdm_given_list whole = {0};
@@ -129,7 +114,7 @@ static void check_resume_everywhere(tdm_data_rig_options options)
         options.start = NULL;
         options.threads = 1 + (int)(n % 3);
         options.depth = 2 + (int)(n % 4);
-        run_and_stop(&options, n + 1, &first);
+        tdm_data_rig_take(&options, n + 1, &first);
         options.start = &first.items[n].after;
         tdm_data_rig_run(&options, &rest);
         tdm_given_same(&whole, n + 1, &rest, true);

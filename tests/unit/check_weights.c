@@ -107,20 +107,6 @@ START_TEST(test_shares_count_the_list_of_the_epoch)
 }
 END_TEST
 
-static void take(const tdm_data_rig_options *options, size_t count, tdm_given_list *list)
-{
-    tdm_data_rig rig;
-    tdm_data_rig_open(options, &rig);
-    tdm_data_rig_start(&rig);
-    for (size_t i = 0; i < count; i++) {
-        tdm_delivery *delivery;
-        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
-        tdm_given_note(list, delivery);
-        tdm_pipeline_release(rig.pipeline, delivery);
-    }
-    tdm_data_rig_close(&rig);
-}
-
 /* The same on any number of threads, and from every n-th place on. */
 static void check_repeats(tdm_data_rig_options options, size_t step)
 {
@@ -132,7 +118,7 @@ static void check_repeats(tdm_data_rig_options options, size_t step)
         options.start = NULL;
         options.threads = 1 + (int)(n % 5);
         options.depth = 2 + (int)(n % 3);
-        take(&options, n + 1, &first);
+        tdm_data_rig_take(&options, n + 1, &first);
         ck_assert_uint_eq(first.items[n].hash, whole.items[n].hash);
         options.start = &first.items[n].after;
         tdm_data_rig_run(&options, &rest);
