@@ -9,7 +9,7 @@
 typedef struct tdm_cpu_level {
     int count;                    /* of levels */
     bool (*supported)(int level); /* by this CPU; 0 is */
-    _Atomic int chosen;           /* -1: not yet */
+    _Atomic(int) chosen;          /* -1: not yet */
 } tdm_cpu_level;
 
 static inline int tdm_cpu_level_get(tdm_cpu_level *levels)
