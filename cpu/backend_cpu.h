@@ -66,6 +66,9 @@ static inline int64_t tdm_cpu_tile_rows(int64_t columns)
     return rows < 8 ? 8 : rows;
 }
 
+/* The draws of a row, but for its sample. */
+tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws);
+
 /* TDM_E_UNSUPPORTED naming `op` unless each of the matrices is F32. */
 TDM_MUST_CHECK tdm_status tdm_cpu_need_f32(const char *op, const tdm_matrix *matrices, int count);
 

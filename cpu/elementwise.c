@@ -41,6 +41,16 @@ tdm_status tdm_cpu_add(tdm_backend *backend, const tdm_add_args *args, tdm_strea
 
 /* ---- dropout --------------------------------------------------------------------------------- */
 
+tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws)
+{
+    /* tdm_uniform(word) >= rate, in whole numbers: both sides times 2^24 are exact in double */
+    double threshold = ceil((double)draws->rate * 0x1p24);
+    return (tdm_dropout_row){.key = draws->key,
+                             .epoch = (uint32_t)draws->scalars->epoch,
+                             .threshold = (uint32_t)threshold,
+                             .scale = 1.0f / (1.0f - draws->rate)};
+}
+
 typedef struct dropout_job {
     const tdm_kernels *kernels;
     const tdm_dropout_args *args;
@@ -55,7 +65,7 @@ static void dropout_tile(void *context, int64_t index)
     tdm_dropout_row draws = job->draws;
     int64_t end = tdm_cpu_min(job->rows, (index + 1) * job->tile_rows);
     for (int64_t r = index * job->tile_rows; r < end; r++) {
-        draws.sample = args->samples[r];
+        draws.sample = args->draws.samples[r];
         job->kernels->dropout(args->x.columns, &draws, tdm_cpu_row(&args->x, r),
                               tdm_cpu_row(&args->y, r));
     }
@@ -65,14 +75,9 @@ tdm_status tdm_cpu_dropout(tdm_backend *backend, const tdm_dropout_args *args, t
 {
     (void)stream;
     TDM_CPU_NEED_F32("dropout", args->x, args->y);
-    /* tdm_uniform(word) >= rate, in whole numbers: both sides times 2^24 are exact in double */
-    double threshold = ceil((double)args->rate * 0x1p24);
     dropout_job job = {.kernels = tdm_cpu(backend)->kernels,
                        .args = args,
-                       .draws = {.key = args->key,
-                                 .epoch = (uint32_t)args->scalars->epoch,
-                                 .threshold = (uint32_t)threshold,
-                                 .scale = 1.0f / (1.0f - args->rate)},
+                       .draws = tdm_cpu_dropout_row(&args->draws),
                        .rows = tdm_cpu_rows(args->rows, args->x.rows),
                        .tile_rows = tdm_cpu_tile_rows(args->x.columns)};
     tdm_pool_for(backend->pool, tdm_cpu_tiles(job.rows, job.tile_rows), dropout_tile, &job);

@@ -226,6 +226,8 @@ static ALWAYS_INLINE void update_run(int64_t n, const tdm_update_factors *factor
     case TDM_UPDATE_ADAMW:
         update_adam(n, *factors, g, w, moment1, moment2);
         break;
+    case TDM_UPDATE_LAMB:
+        break;
     }
 }
 

@@ -38,7 +38,7 @@ tdm_status tdm_cpu_weight_sum(tdm_backend *backend, const tdm_weight_sum_args *a
     int64_t tiles = tdm_cpu_tiles(job.rows, LOSS_TILE_ROWS);
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)tiles * sizeof(double), &job.partials));
     tdm_pool_for(backend->pool, tiles, weight_tile, &job);
-    args->scalars->weight_sum = sum_in_order(job.partials, tiles);
+    args->scalars->losses[0].weight_sum = sum_in_order(job.partials, tiles);
     return TDM_OK;
 }
 
@@ -76,11 +76,12 @@ tdm_status tdm_cpu_bce(tdm_backend *backend, const tdm_bce_args *args, tdm_strea
     TDM_CPU_NEED_F32("bce", args->logits, args->dlogits);
     tdm_step_scalars *scalars = args->scalars;
     bce_job job = {.args = args, .rows = tdm_cpu_rows(args->rows, args->logits.rows)};
-    if (scalars->weight_sum != 0.0)
-        job.gradient_scale = (float)(scalars->loss_scale / scalars->weight_sum);
+    tdm_loss_scalars *loss = &scalars->losses[args->loss];
+    if (loss->weight_sum != 0.0)
+        job.gradient_scale = (float)(scalars->loss_scale / loss->weight_sum);
     int64_t tiles = tdm_cpu_tiles(job.rows, LOSS_TILE_ROWS);
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)tiles * sizeof(double), &job.partials));
     tdm_pool_for(backend->pool, tiles, bce_tile, &job);
-    scalars->loss_sum = sum_in_order(job.partials, tiles);
+    loss->loss_sum += sum_in_order(job.partials, tiles);
     return TDM_OK;
 }

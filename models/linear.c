@@ -16,11 +16,11 @@ static tdm_status drop(const linear_layer *layer, const tdm_step *step, tdm_matr
     const tdm_dropout_args args = {
         .x = x,
         .y = x,
-        .rate = layer->dropout,
-        .key =
-            tdm_philox_make_key(step->seed, TDM_PURPOSE_DROPOUT, tdm_layer_word(layer->base.name)),
-        .samples = (const uint64_t *)tdm_step_batch(step, TDM_BATCH_SAMPLE),
-        .scalars = step->scalars,
+        .draws = {.rate = layer->dropout,
+                  .key = tdm_philox_make_key(step->seed, TDM_PURPOSE_DROPOUT,
+                                             tdm_layer_word(layer->base.name)),
+                  .samples = (const uint64_t *)tdm_step_batch(step, TDM_BATCH_SAMPLE),
+                  .scalars = step->scalars},
         .rows = tdm_step_rows(step),
     };
     return step->backend->ops->dropout(step->backend, &args, step->stream);

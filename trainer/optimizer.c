@@ -48,6 +48,7 @@ static int count_moments(const tdm_update_options *options)
         return 1;
     case TDM_UPDATE_ADAM:
     case TDM_UPDATE_ADAMW:
+    case TDM_UPDATE_LAMB:
         return 2;
     }
     return 0;

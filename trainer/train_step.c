@@ -99,7 +99,7 @@ static void describe_rows(const tdm_training *training, const tdm_batch *batch, 
 static tdm_status report_numbers(tdm_training *training, const tdm_batch *batch)
 {
     char tensor[128], rows[560];
-    const char *what = isfinite(training->scalars.loss_sum) ? "a gradient" : "the loss";
+    const char *what = isfinite(training->scalars.losses[0].loss_sum) ? "a gradient" : "the loss";
     describe_rows(training, batch, rows, sizeof rows);
     TDM_TRY(tdm_model_find_non_finite(training->session.model, tensor));
     return tdm_fail(TDM_E_NUMERIC,
@@ -137,7 +137,7 @@ tdm_status tdm_training_step(tdm_training *training, const tdm_fed_batch *fed)
     if (!is_last)
         tdm_batch_feed_ahead(&training->feed);
     TDM_TRY(backend->type->stream_sync(backend, NULL));
-    if (!isfinite(training->scalars.loss_sum) || training->scalars.found_inf != 0)
+    if (!isfinite(training->scalars.losses[0].loss_sum) || training->scalars.found_inf != 0)
         return report_numbers(training, batch);
     return account(training, batch);
 }

@@ -157,7 +157,7 @@ double tdm_rig_run(tdm_rig *rig, int64_t step, int64_t epoch, bool training)
     if (training)
         ck_assert_ok(tdm_model_backward(rig->model, rig->batch, rig->device_scalars, NULL));
     tdm_rig_copy_out(rig, &rig->scalars, rig->device_scalars, sizeof rig->scalars);
-    return rig->scalars.loss_sum / rig->scalars.weight_sum;
+    return rig->scalars.losses[0].loss_sum / rig->scalars.losses[0].weight_sum;
 }
 
 void tdm_rig_update(tdm_rig *rig)

@@ -240,6 +240,7 @@ static element expected_update(const tdm_update_options *options, double rate, i
         break;
     case TDM_UPDATE_ADAM:
     case TDM_UPDATE_ADAMW:
+    case TDM_UPDATE_LAMB:
         after.moments[0] = beta1 * m + (1.0 - beta1) * g;
         after.moments[1] = beta2 * v + (1.0 - beta2) * g * g;
         after.value =
