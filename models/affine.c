@@ -2,13 +2,15 @@
 
 #include <math.h>
 
-tdm_status tdm_affine_plan(tdm_plan *plan, const char *name, int64_t inputs, int64_t outputs,
-                           bool bias, tdm_affine *out)
+tdm_status tdm_affine_plan(tdm_plan *plan, const char *name, tdm_axis axis, int64_t inputs,
+                           int64_t outputs, bool bias, double initializer, tdm_affine *out)
 {
-    tdm_init xavier = {TDM_INIT_UNIFORM, (float)sqrt(6.0 / (double)(inputs + outputs))};
-    *out = (tdm_affine){.bias = -1, .inputs = inputs, .outputs = outputs};
-    TDM_TRY(tdm_plan_parameter(plan, name, "weight", (tdm_shape){2, {outputs, inputs}}, xavier,
-                               true, false, &out->weight));
+    tdm_init init = {TDM_INIT_UNIFORM, (float)sqrt(6.0 / (double)(inputs + outputs))};
+    if (initializer > 0)
+        init = (tdm_init){TDM_INIT_NORMAL, (float)(2.0 * initializer)};
+    *out = (tdm_affine){.bias = -1, .inputs = inputs, .outputs = outputs, .axis = axis};
+    TDM_TRY(tdm_plan_parameter(plan, name, "weight", (tdm_shape){2, {outputs, inputs}}, init, true,
+                               false, &out->weight));
     if (bias)
         TDM_TRY(tdm_plan_parameter(plan, name, "bias", (tdm_shape){1, {outputs}},
                                    (tdm_init){TDM_INIT_ZERO, 0}, false, false, &out->bias));
@@ -25,17 +27,21 @@ static tdm_matrix weight_matrix(const tdm_affine *affine, float *data)
 }
 
 tdm_status tdm_affine_forward(const tdm_affine *affine, const tdm_step *step, tdm_matrix x,
-                              tdm_matrix y, tdm_activation activation)
+                              tdm_matrix y, tdm_activation activation,
+                              const tdm_matrix *preactivation)
 {
-    const tdm_gemm_args args = {
+    tdm_gemm_args args = {
         .a = x,
         .b = weight_matrix(affine, tdm_step_parameter(step, affine->weight)),
         .c = y,
         .trans_b = true,
         .bias = affine->bias < 0 ? NULL : tdm_step_parameter(step, affine->bias),
         .activation = activation,
-        .rows = tdm_step_rows(step),
+        .compute = step->compute,
+        .rows = tdm_step_axis_rows(step, affine->axis),
     };
+    if (preactivation != NULL)
+        args.preactivation = *preactivation;
     return step->backend->ops->gemm(step->backend, &args, step->stream);
 }
 
@@ -48,7 +54,8 @@ tdm_status tdm_affine_backward(const tdm_affine *affine, const tdm_step *step, t
         .c = weight_matrix(affine, tdm_step_parameter_gradient(step, affine->weight)),
         .trans_a = true,
         .accumulate = true,
-        .rows = tdm_step_rows(step),
+        .compute = step->compute,
+        .rows = tdm_step_axis_rows(step, affine->axis),
     };
     TDM_TRY(step->backend->ops->gemm(step->backend, &weight_args, step->stream));
     if (dx.data == NULL)
@@ -58,7 +65,8 @@ tdm_status tdm_affine_backward(const tdm_affine *affine, const tdm_step *step, t
         .b = weight_matrix(affine, tdm_step_parameter(step, affine->weight)),
         .c = dx,
         .accumulate = accumulate_dx,
-        .rows = tdm_step_rows(step),
+        .compute = step->compute,
+        .rows = tdm_step_axis_rows(step, affine->axis),
     };
     return step->backend->ops->gemm(step->backend, &input_args, step->stream);
 }
@@ -75,10 +83,10 @@ static void append_product(tdm_product_list *list, tdm_product product)
     list->count++;
 }
 
-void tdm_affine_products(const tdm_affine *affine, const tdm_plan *plan, bool has_dx,
-                         bool accumulate_dx, tdm_product_list *list)
+void tdm_affine_products(const tdm_affine *affine, bool has_dx, bool accumulate_dx,
+                         tdm_product_list *list)
 {
-    int64_t batch = tdm_plan_batch(plan)->batch_size;
+    int64_t batch = affine->axis.size;
     append_product(
         list,
         (tdm_product){.m = batch, .n = affine->outputs, .k = affine->inputs, .trans_b = true});

@@ -33,7 +33,7 @@ static tdm_status cross_forward(tdm_layer *base, const tdm_step *step)
         .y = tdm_step_value(step, layer->output),
         .rows = tdm_step_rows(step),
     };
-    TDM_TRY(tdm_affine_forward(&layer->affine, step, args.x, args.u, TDM_ACTIVATION_NONE));
+    TDM_TRY(tdm_affine_forward(&layer->affine, step, args.x, args.u, TDM_ACTIVATION_NONE, NULL));
     return step->backend->ops->cross_fwd(step->backend, &args, step->stream);
 }
 
@@ -74,7 +74,8 @@ static tdm_status cross_backward(tdm_layer *base, const tdm_step *step)
 static void cross_products(const tdm_layer *base, const tdm_plan *plan, tdm_product_list *list)
 {
     const cross_layer *layer = (const cross_layer *)base;
-    tdm_affine_products(&layer->affine, plan, true, true, list);
+    (void)plan;
+    tdm_affine_products(&layer->affine, true, true, list);
 }
 
 static const tdm_layer_type cross_type = {
@@ -91,13 +92,17 @@ tdm_status tdm_cross_add(tdm_plan *plan, const char *name, tdm_value x0, tdm_val
     TDM_TRY(tdm_plan_layer(plan, &cross_type, name, sizeof *layer, &layer));
     layer->x0 = x0;
     layer->x = x;
-    TDM_TRY(tdm_affine_plan(plan, name, columns, columns, true, &layer->affine));
-    TDM_TRY(tdm_plan_scratch(plan, matrix_bytes(plan, columns), false, &layer->u));
+    TDM_TRY(tdm_affine_plan(plan, name, tdm_plan_rows(plan), columns, columns, true, 0,
+                            &layer->affine));
+    TDM_TRY(tdm_plan_scratch(plan, matrix_bytes(plan, columns), TDM_SCRATCH_KEPT, &layer->u));
     tdm_plan_workspace(plan, matrix_bytes(plan, columns));
-    TDM_TRY(tdm_plan_value(plan, columns, &layer->output));
-    tdm_plan_input(plan, x0, &layer->accumulate_x0);
-    if (x != x0)
-        tdm_plan_input(plan, x, &layer->accumulate_x);
+    TDM_TRY(tdm_plan_value(plan, tdm_plan_rows(plan), columns, &layer->output));
+    TDM_TRY(tdm_plan_input(plan, x0, &layer->accumulate_x0));
+    TDM_TRY(tdm_plan_keep(plan, x0));
+    if (x != x0) {
+        TDM_TRY(tdm_plan_input(plan, x, &layer->accumulate_x));
+        TDM_TRY(tdm_plan_keep(plan, x));
+    }
     *output = layer->output;
     return TDM_OK;
 }

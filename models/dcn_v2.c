@@ -18,11 +18,10 @@ static tdm_status add_cross(tdm_plan *plan, int64_t index, tdm_value x0, tdm_val
     return status;
 }
 
-static tdm_status dcn_v2_build(const void *bound, const tdm_model_inputs *inputs, tdm_plan *plan,
-                               tdm_value *logits)
+static tdm_status dcn_v2_build(const void *bound, const tdm_model_inputs *inputs, tdm_plan *plan)
 {
     const tdm_dcn_v2_options *options = bound;
-    tdm_value dense, x0, crossed, terms[2];
+    tdm_value dense, x0, crossed, terms[2], logits;
     TDM_TRY(tdm_inputs_check(inputs));
     TDM_TRY(tdm_dense_input(plan, inputs, &dense));
     TDM_TRY(tdm_embedding_add(plan, "embedding", inputs, options->embedding_init, dense, &x0));
@@ -32,7 +31,8 @@ static tdm_status dcn_v2_build(const void *bound, const tdm_model_inputs *inputs
     const tdm_linear_options logit = {.units = 1};
     TDM_TRY(tdm_linear_add(plan, "cross.logit", crossed, &logit, &terms[0]));
     TDM_TRY(tdm_mlp_add(plan, "mlp", x0, &options->mlp, &terms[1]));
-    return tdm_sum_add(plan, "logit", terms, 2, false, logits);
+    TDM_TRY(tdm_sum_add(plan, "logit", terms, 2, false, &logits));
+    return tdm_bce_loss_add(plan, "loss", logits, "label", true);
 }
 
 static const tdm_config_key dcn_v2_keys[] = {

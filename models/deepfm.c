@@ -22,11 +22,10 @@ static tdm_status check_dims(const tdm_model_inputs *inputs)
     return TDM_OK;
 }
 
-static tdm_status deepfm_build(const void *bound, const tdm_model_inputs *inputs, tdm_plan *plan,
-                               tdm_value *logits)
+static tdm_status deepfm_build(const void *bound, const tdm_model_inputs *inputs, tdm_plan *plan)
 {
     const tdm_deepfm_options *options = bound;
-    tdm_value dense, x;
+    tdm_value dense, x, logits;
     TDM_TRY(check_dims(inputs));
     TDM_TRY(tdm_dense_input(plan, inputs, &dense));
     tdm_value terms[] = {TDM_NO_VALUE, TDM_NO_VALUE, TDM_NO_VALUE, TDM_NO_VALUE};
@@ -39,7 +38,8 @@ static tdm_status deepfm_build(const void *bound, const tdm_model_inputs *inputs
     TDM_TRY(
         tdm_fm_add(plan, "fm", x, inputs->field_count, inputs->fields[0].embedding_dim, &terms[2]));
     TDM_TRY(tdm_mlp_add(plan, "mlp", x, &options->mlp, &terms[3]));
-    return tdm_sum_add(plan, "logit", terms, 4, false, logits);
+    TDM_TRY(tdm_sum_add(plan, "logit", terms, 4, false, &logits));
+    return tdm_bce_loss_add(plan, "loss", logits, "label", true);
 }
 
 static const tdm_config_key deepfm_keys[] = {

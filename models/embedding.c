@@ -129,7 +129,8 @@ static tdm_status plan_gradients(tdm_plan *plan, embedding_layer *layer, int64_t
     TDM_TRY(tdm_plan_batch_tensor(plan, "distinct_ids", TDM_U32, values, &sparse->ids));
     TDM_TRY(tdm_plan_batch_tensor(plan, "distinct_starts", TDM_I32, starts, &sparse->starts));
     TDM_TRY(tdm_plan_batch_tensor(plan, "distinct_positions", TDM_I32, values, &sparse->positions));
-    TDM_TRY(tdm_plan_scratch(plan, (size_t)elements * sizeof(float), true, &sparse->gradients));
+    TDM_TRY(tdm_plan_scratch(plan, (size_t)elements * sizeof(float), TDM_SCRATCH_GRADIENT,
+                             &sparse->gradients));
     return tdm_plan_sparse_gradient(plan, sparse);
 }
 
@@ -154,7 +155,8 @@ static tdm_status add_embedding(tdm_plan *plan, const char *name, const tdm_mode
     int64_t dense_columns = 0;
     if (dense != TDM_NO_VALUE)
         dense_columns = tdm_plan_columns(plan, dense);
-    TDM_TRY(tdm_plan_value(plan, layer->columns + dense_columns, &layer->output));
+    TDM_TRY(
+        tdm_plan_value(plan, tdm_plan_rows(plan), layer->columns + dense_columns, &layer->output));
     *output = layer->output;
     return TDM_OK;
 }

@@ -68,9 +68,10 @@ tdm_status tdm_fm_add(tdm_plan *plan, const char *name, tdm_value embeddings, in
     layer->fields = fields;
     layer->dim = dim;
     layer->embeddings = embeddings;
-    TDM_TRY(tdm_plan_scratch(plan, sums_bytes, false, &layer->sums));
-    TDM_TRY(tdm_plan_value(plan, 1, &layer->output));
-    tdm_plan_input(plan, embeddings, &layer->accumulate);
+    TDM_TRY(tdm_plan_scratch(plan, sums_bytes, TDM_SCRATCH_KEPT, &layer->sums));
+    TDM_TRY(tdm_plan_value(plan, tdm_plan_rows(plan), 1, &layer->output));
+    TDM_TRY(tdm_plan_input(plan, embeddings, &layer->accumulate));
+    TDM_TRY(tdm_plan_keep(plan, embeddings));
     *output = layer->output;
     return TDM_OK;
 }

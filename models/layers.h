@@ -26,9 +26,12 @@ typedef struct tdm_linear_options {
     bool bias;
     tdm_activation activation;
     double dropout; /* the share of the outputs that training drops, [0, 1) */
+    double
+        initializer; /* 0: Xavier uniform (Glorot and Bengio, 2010); else normal, truncated at twice
+                           this standard deviation */
 } tdm_linear_options;
 
-/* [batch, units] = dropout(activation(x Wᵀ + b)). */
+/* [rows of x, units] = dropout(activation(x Wᵀ + b)); dropout of rows of the batch only. */
 TDM_MUST_CHECK tdm_status tdm_linear_add(tdm_plan *plan, const char *name, tdm_value input,
                                          const tdm_linear_options *options, tdm_value *output);
 
@@ -53,6 +56,12 @@ TDM_MUST_CHECK tdm_status tdm_fm_add(tdm_plan *plan, const char *name, tdm_value
 /* x0 ∘ (W x + b) + x, a full-rank cross of DCN-v2 (Wang et al., 2021); x may be x0. */
 TDM_MUST_CHECK tdm_status tdm_cross_add(tdm_plan *plan, const char *name, tdm_value x0, tdm_value x,
                                         tdm_value *output);
+
+/* Loss 0, output "probabilities" [batch, n] of logits [batch, n]. `labels`: the name of the batch's
+ * tensor f32 [batch, n] (of one column [batch]); where it is not there the plan cannot train.
+ * `sums_weights`: losses[0].weight_sum is made of the batch's weights here, else it is given. */
+TDM_MUST_CHECK tdm_status tdm_bce_loss_add(tdm_plan *plan, const char *name, tdm_value logits,
+                                           const char *labels, bool sums_weights);
 
 #define TDM_SUM_INPUTS 4
 

@@ -2,11 +2,11 @@
 #include "models/ctr_models.h"
 
 static tdm_status logistic_regression_build(const void *options, const tdm_model_inputs *inputs,
-                                            tdm_plan *plan, tdm_value *logits)
+                                            tdm_plan *plan)
 {
     (void)options;
     TDM_TRY(tdm_inputs_check(inputs));
-    tdm_value dense;
+    tdm_value dense, logits;
     tdm_value terms[] = {TDM_NO_VALUE, TDM_NO_VALUE};
     TDM_TRY(tdm_dense_input(plan, inputs, &dense));
     if (inputs->field_count > 0)
@@ -15,7 +15,8 @@ static tdm_status logistic_regression_build(const void *options, const tdm_model
         const tdm_linear_options linear = {.units = 1};
         TDM_TRY(tdm_linear_add(plan, "linear", dense, &linear, &terms[1]));
     }
-    return tdm_sum_add(plan, "logit", terms, 2, true, logits);
+    TDM_TRY(tdm_sum_add(plan, "logit", terms, 2, true, &logits));
+    return tdm_bce_loss_add(plan, "loss", logits, "label", true);
 }
 
 static const tdm_config_schema logistic_regression_schema = {.size = 0, .keys = NULL, .count = 0};

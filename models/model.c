@@ -2,26 +2,11 @@
 
 #include "core/memory.h"
 
-static tdm_status plan_loss(tdm_model *model)
-{
-    tdm_plan *plan = model->plan;
-    int64_t batch = plan->batch.batch_size;
-    size_t bytes = (size_t)batch * sizeof(float);
-    TDM_FAIL_IF(tdm_plan_columns(plan, model->logits) != 1, TDM_E_ARG,
-                "the model ends in %lld columns, not in one logit",
-                (long long)tdm_plan_columns(plan, model->logits));
-    TDM_TRY(tdm_plan_scratch(plan, bytes, false, &model->probabilities));
-    model->labels = tdm_batch_layout_find(&plan->batch, "label");
-    if (model->labels >= 0)
-        return tdm_plan_batch_tensor(plan, "label", TDM_F32, (tdm_shape){1, {batch}},
-                                     &model->labels);
-    tdm_plan_cannot_train(plan, "label");
-    return tdm_plan_scratch(plan, bytes, false, &model->no_labels);
-}
+#include <string.h>
 
 tdm_status tdm_model_create(const tdm_model_type *type, const void *options,
                             const tdm_model_inputs *inputs, const tdm_batch_layout *batch,
-                            tdm_backend *backend, uint64_t seed, tdm_model **out)
+                            tdm_backend *backend, const tdm_model_setup *setup, tdm_model **out)
 {
     tdm_model *model = NULL;
     tdm_status status;
@@ -29,11 +14,10 @@ tdm_status tdm_model_create(const tdm_model_type *type, const void *options,
     TDM_TRY(tdm_ops_check(backend));
     TDM_TRY(tdm_alloc(1, sizeof *model, &model));
     model->backend = backend;
-    model->seed = seed;
-    TDM_TRY_GOTO(tdm_plan_create(batch, &model->plan), fail);
-    TDM_TRY_GOTO(type->build(options, inputs, model->plan, &model->logits), fail);
-    TDM_TRY_GOTO(plan_loss(model), fail);
-    tdm_plan_finish(model->plan);
+    model->setup = *setup;
+    TDM_TRY_GOTO(tdm_plan_create(batch, setup->recompute, &model->plan), fail);
+    TDM_TRY_GOTO(type->build(options, inputs, model->plan), fail);
+    TDM_TRY_GOTO(tdm_plan_finish(model->plan), fail);
     *out = model;
     return TDM_OK;
 fail:
@@ -68,7 +52,7 @@ tdm_model_memory tdm_model_memory_get(const tdm_model *model)
     return (tdm_model_memory){
         .dense_elements = model->plan->dense_elements,
         .sparse_elements = model->plan->sparse_elements,
-        .arena_bytes = (int64_t)model->plan->arena_bytes,
+        .arena_bytes = (int64_t)model->plan->training_bytes,
         .inference_arena_bytes = (int64_t)model->plan->inference_bytes,
     };
 }
@@ -85,15 +69,16 @@ static tdm_status device_alloc(tdm_model *model, const char *what, size_t bytes,
 
 tdm_status tdm_model_allocate(tdm_model *model, bool training)
 {
-    const tdm_plan *plan = model->plan;
+    tdm_plan *plan = model->plan;
     size_t dense_bytes = (size_t)plan->dense_elements * sizeof(float);
     size_t sparse_bytes = (size_t)plan->sparse_elements * sizeof(float);
-    size_t arena_bytes = training ? plan->arena_bytes : plan->inference_bytes;
+    size_t arena_bytes;
     tdm_status status;
     TDM_FAIL_IF(model->allocated, TDM_E_STATE, "the model's memory is allocated already");
     TDM_FAIL_IF(training && plan->missing_tensor != NULL, TDM_E_STATE,
                 "the model cannot be trained: its batches have no tensor \"%s\"",
                 plan->missing_tensor);
+    TDM_TRY(tdm_plan_place(plan, training, &arena_bytes));
     TDM_TRY_GOTO(device_alloc(model, "dense parameters", dense_bytes, &model->dense_values), fail);
     TDM_TRY_GOTO(device_alloc(model, "tables", sparse_bytes, &model->sparse_values), fail);
     if (training)
@@ -184,34 +169,33 @@ tdm_step tdm_model_step(const tdm_model *model, const unsigned char *batch,
         .dense_values = model->dense_values,
         .dense_gradients = model->dense_gradients,
         .sparse_values = model->sparse_values,
-        .seed = model->seed,
+        .seed = model->setup.seed,
+        .compute = model->setup.compute,
         .training = training,
     };
 }
 
-static tdm_status run_loss(const tdm_model *model, const tdm_step *step)
+tdm_status tdm_model_layer_forward(const tdm_model *model, int index, const tdm_step *step)
 {
-    const tdm_ops *ops = step->backend->ops;
-    const float *weights = tdm_step_batch(step, TDM_BATCH_WEIGHT);
-    const tdm_weight_sum_args sum_args = {
-        .weights = weights,
-        .batch = model->plan->batch.batch_size,
-        .rows = tdm_step_rows(step),
-        .scalars = step->scalars,
-    };
-    TDM_TRY(ops->weight_sum(step->backend, &sum_args, step->stream));
-    tdm_bce_args args = {
-        .logits = tdm_step_value(step, model->logits),
-        .labels = model->labels < 0 ? tdm_step_scratch(step, model->no_labels)
-                                    : tdm_step_batch(step, model->labels),
-        .weights = weights,
-        .probabilities = tdm_step_scratch(step, model->probabilities),
-        .scalars = step->scalars,
-        .rows = tdm_step_rows(step),
-    };
-    if (step->training)
-        args.dlogits = tdm_step_gradient(step, model->logits);
-    return ops->bce(step->backend, &args, step->stream);
+    tdm_layer *layer = model->plan->layers.items[index];
+    tdm_status status = layer->type->forward(layer, step);
+    return status == TDM_OK ? TDM_OK : tdm_fail_context(status, "forward pass of %s", layer->name);
+}
+
+tdm_status tdm_model_layer_backward(const tdm_model *model, int index, const tdm_step *step)
+{
+    tdm_layer *layer = model->plan->layers.items[index];
+    const tdm_plan_segment *segment = tdm_plan_segment_ending(model->plan, index);
+    for (int i = segment == NULL ? 0 : segment->first; segment != NULL && i < segment->end; i++)
+        TDM_TRY(tdm_model_layer_forward(model, i, step));
+    tdm_status status = layer->type->backward(layer, step);
+    return status == TDM_OK ? TDM_OK : tdm_fail_context(status, "backward pass of %s", layer->name);
+}
+
+tdm_status tdm_model_zero_gradients(const tdm_model *model, tdm_stream *stream)
+{
+    size_t bytes = (size_t)model->plan->dense_elements * sizeof(float);
+    return model->backend->type->zero(model->backend, model->dense_gradients, bytes, stream);
 }
 
 tdm_status tdm_model_forward(tdm_model *model, const unsigned char *batch,
@@ -222,38 +206,39 @@ tdm_status tdm_model_forward(tdm_model *model, const unsigned char *batch,
                 "the model was allocated for predicting only");
     tdm_step step = tdm_model_step(model, batch, scalars, training, stream);
     model->has_gradient = false;
-    for (int i = 0; i < model->plan->layers.count; i++) {
-        tdm_layer *layer = model->plan->layers.items[i];
-        tdm_status status = layer->type->forward(layer, &step);
-        if (status != TDM_OK)
-            return tdm_fail_context(status, "forward pass of %s", layer->name);
-    }
-    TDM_TRY(run_loss(model, &step));
+    for (int i = 0; i < model->plan->layers.count; i++)
+        TDM_TRY(tdm_model_layer_forward(model, i, &step));
     model->batch = batch;
+    model->scalars = scalars;
     model->has_forward = true;
-    model->has_gradient = training;
+    model->was_training = model->has_gradient = training;
     return TDM_OK;
 }
 
 tdm_status tdm_model_backward(tdm_model *model, const unsigned char *batch,
-                              tdm_step_scalars *scalars, tdm_stream *stream)
+                              tdm_step_scalars *scalars, bool accumulate, tdm_stream *stream)
 {
     TDM_FAIL_IF(!model->has_gradient || batch != model->batch, TDM_E_STATE,
                 "a backward pass needs a forward pass of the same batch, with training, before it");
     tdm_step step = tdm_model_step(model, batch, scalars, true, stream);
-    size_t bytes = (size_t)model->plan->dense_elements * sizeof(float);
-    TDM_TRY(model->backend->type->zero(model->backend, model->dense_gradients, bytes, stream));
+    if (!accumulate)
+        TDM_TRY(tdm_model_zero_gradients(model, stream));
     model->has_gradient = false;
-    for (int i = model->plan->layers.count - 1; i >= 0; i--) {
-        tdm_layer *layer = model->plan->layers.items[i];
-        tdm_status status = layer->type->backward(layer, &step);
-        if (status != TDM_OK)
-            return tdm_fail_context(status, "backward pass of %s", layer->name);
-    }
+    for (int i = model->plan->layers.count - 1; i >= 0; i--)
+        TDM_TRY(tdm_model_layer_backward(model, i, &step));
     return TDM_OK;
 }
 
-const float *tdm_model_probabilities(const tdm_model *model)
+tdm_status tdm_model_output(const tdm_model *model, const char *name, tdm_matrix *out)
 {
-    return (const float *)(model->arena + model->plan->scratch.items[model->probabilities].offset);
+    const tdm_plan *plan = model->plan;
+    for (int i = 0; i < plan->values.count; i++) {
+        const char *output = plan->values.items[i].output_name;
+        if (output == NULL || strcmp(output, name) != 0)
+            continue;
+        tdm_step step = tdm_model_step(model, model->batch, NULL, false, NULL);
+        *out = tdm_step_value(&step, i);
+        return TDM_OK;
+    }
+    return tdm_fail(TDM_E_ARG, "the model has no output \"%s\"", name);
 }

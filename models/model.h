@@ -13,21 +13,45 @@ typedef struct tdm_model_field {
     int32_t embedding_dim;
 } tdm_model_field;
 
+/* What an encoder is asked for. */
+typedef enum tdm_text_head {
+    TDM_HEAD_NONE = 0,       /* output "hidden" */
+    TDM_HEAD_MASKED = 1,     /* loss 0: tokens at mask_positions; loss 1: pairs, where the batch has
+                                 pair_labels */
+    TDM_HEAD_FILL = 2,       /* output "logits" [predictions, vocabulary] at mask_positions */
+    TDM_HEAD_CLASSES = 3,    /* one of `classes` a sequence; output "logits" */
+    TDM_HEAD_LABELS = 4,     /* any of `classes` a sequence; output "probabilities" */
+    TDM_HEAD_REGRESSION = 5, /* a number a sequence; output "logits" */
+    TDM_HEAD_TOKEN_CLASSES = 6 /* one of `classes` a token; output "logits" */
+} tdm_text_head;
+
 typedef struct tdm_model_inputs {
+    /* ctr */
     int field_count;
     const tdm_model_field *fields;
     int dense_count; /* columns of the batch's "dense" */
+    /* text */
+    int64_t vocabulary;
+    int64_t max_length; /* of a sequence */
+    tdm_text_head head;
+    int64_t classes;
 } tdm_model_inputs;
+
+/* How a model is run, whatever it is. */
+typedef struct tdm_model_setup {
+    uint64_t seed;     /* of initial values and dropout */
+    tdm_dtype compute; /* of matrix products: TDM_F32 or TDM_BF16 */
+    bool recompute;    /* layers that allow it are run twice, to save memory */
+} tdm_model_setup;
 
 /* One kind of model, one file. */
 typedef struct tdm_model_type {
     const char *name;                /* what model.type says */
     const char *help;                /* one line */
     const tdm_config_schema *schema; /* of the recipe's `model` section, `type` aside */
-    /* Adds the layers for the bound `options`; *logits is [batch, 1]. TDM_E_CONFIG where the model
-     * cannot be built on such inputs. */
-    tdm_status (*build)(const void *options, const tdm_model_inputs *inputs, tdm_plan *plan,
-                        tdm_value *logits);
+    /* Adds the layers for the bound `options`, losses and outputs included. TDM_E_CONFIG where the
+     * model cannot be built on such inputs. */
+    tdm_status (*build)(const void *options, const tdm_model_inputs *inputs, tdm_plan *plan);
 } tdm_model_type;
 
 extern const tdm_model_type tdm_logistic_regression;
@@ -40,16 +64,20 @@ extern const tdm_model_type *const tdm_models[];
 typedef struct tdm_model tdm_model;
 
 /* Plans the model on the backend without allocating slabs or arena. `batch` is copied, the names in
- * it are not. It holds, by name: "ids" u32 [fields, batch] where there are fields, "dense" f32
+ * it are not.
+ *
+ * A ctr batch holds, by name: "ids" u32 [fields, batch] where there are fields, "dense" f32
  * [batch, dense_count] where there are dense columns, and for training also "label" f32 [batch] and
  * "distinct_counts" i32 [fields], "distinct_ids" u32 [fields, batch], "distinct_starts" i32
- * [fields, batch + 1], "distinct_positions" i32 [fields, batch] (see tdm_distinct_ids).
+ * [fields, batch + 1], "distinct_positions" i32 [fields, batch] (see tdm_distinct_ids). A text batch
+ * is described in models/encoder.h.
+ *
  * TDM_E_CONFIG where the model cannot be built on the inputs, TDM_E_ARG where the batch lacks a
  * tensor, TDM_E_UNSUPPORTED where the backend lacks an op. */
 TDM_MUST_CHECK tdm_status tdm_model_create(const tdm_model_type *type, const void *options,
                                            const tdm_model_inputs *inputs,
                                            const tdm_batch_layout *batch, tdm_backend *backend,
-                                           uint64_t seed, tdm_model **out);
+                                           const tdm_model_setup *setup, tdm_model **out);
 void tdm_model_destroy(tdm_model *model);
 
 typedef struct tdm_model_memory {
@@ -91,18 +119,21 @@ int tdm_model_sparse_gradient_count(const tdm_model *model);
 tdm_sparse_gradient tdm_model_sparse_gradient(const tdm_model *model, int index,
                                               const unsigned char *batch);
 
-/* Forward pass and loss of a batch on the device. Writes scalars->weight_sum and loss_sum; without
- * labels in the batch the loss says nothing. `training` needs a model allocated for it. */
+/* Forward pass and losses of a batch on the device. Losses add to scalars->losses; without labels in
+ * the batch they say nothing. `training` needs a model allocated for it. */
 TDM_MUST_CHECK tdm_status tdm_model_forward(tdm_model *model, const unsigned char *batch,
                                             tdm_step_scalars *scalars, bool training,
                                             tdm_stream *stream);
-/* Zeroes the dense gradients and runs the backward pass of the last forward, which had `training`.
- */
+/* Runs the backward pass of the last forward, which had `training`. Dense gradients are zeroed
+ * before, or with `accumulate` added to. */
 TDM_MUST_CHECK tdm_status tdm_model_backward(tdm_model *model, const unsigned char *batch,
-                                             tdm_step_scalars *scalars, tdm_stream *stream);
+                                             tdm_step_scalars *scalars, bool accumulate,
+                                             tdm_stream *stream);
 
-/* [batch] on the device, of the last forward. */
-const float *tdm_model_probabilities(const tdm_model *model);
+/* What the last forward pass left in the plan's output `name`, on the device: TDM_E_ARG where it has
+ * none of this name. */
+TDM_MUST_CHECK tdm_status tdm_model_output(const tdm_model *model, const char *name,
+                                           tdm_matrix *out);
 
 /* The shapes of the matrix products of a training step on a full batch, for the benchmark that
  * times them alone; Σ 2 m n k are its floating-point operations. Fills at most `capacity` entries;
@@ -112,7 +143,8 @@ void tdm_model_products(const tdm_model *model, tdm_product *products, int capac
 /* The name of the first tensor that holds a number which is not finite, for the report of a failed
  * step; *name is "" where all are finite. Parameters are looked at first, then values in forward
  * order, then gradients in backward order: "mlp.0.weight", "mlp.0 output", "mlp.0 output gradient",
- * "mlp.0.weight gradient". The batch of the last forward must still lie on the device. Syncs. */
+ * "mlp.0.weight gradient". Runs the last forward pass, and where it trained the backward pass, once
+ * more: batch and scalars of it must still lie on the device, and gradients are made anew. Syncs. */
 TDM_MUST_CHECK tdm_status tdm_model_find_non_finite(tdm_model *model, char name[128]);
 
 #endif

@@ -4,12 +4,14 @@
 
 #include "core/rng.h"
 
+#include <math.h>
+
 #define STAGING_BYTES ((size_t)8 << 20)
 #define TILE_ELEMENTS 16384
 
 typedef struct draw_job {
     tdm_philox_key key;
-    float bound;
+    tdm_init init;
     int64_t first_row; /* of the piece */
     int64_t rows;
     int64_t columns;
@@ -17,6 +19,44 @@ typedef struct draw_job {
     bool padding_row; /* row 0 of the parameter is zero */
     float *out;
 } draw_job;
+
+/* Four of N(0, 1) (Box and Muller, 1958). */
+static void draw_normals(const tdm_philox_words *words, double normals[4])
+{
+    for (int i = 0; i < 4; i += 2) {
+        double radius = sqrt(-2.0 * log(((double)words->words[i] + 0.5) * 0x1p-32));
+        double angle = 6.283185307179586 * ((double)words->words[i + 1] * 0x1p-32);
+        normals[i] = radius * cos(angle);
+        normals[i + 1] = radius * sin(angle);
+    }
+}
+
+/* Elements [column, column + 4) of a row; those outside the bound are drawn again, from the words of
+ * the next try. */
+static void draw_truncated_normals(const draw_job *job, int64_t row, int64_t column, float out[4])
+{
+    int missing = 4;
+    bool drawn[4] = {false};
+    for (uint32_t try = 0; missing > 0; try++) {
+        tdm_philox_words words = tdm_random4(job->key, (uint64_t)row, try, (uint32_t)(column / 4));
+        double normals[4];
+        draw_normals(&words, normals);
+        for (int i = 0; i < 4; i++) {
+            if (drawn[i] || fabs(normals[i]) >= 2.0)
+                continue;
+            out[i] = (float)(normals[i] * 0.5 * (double)job->init.bound);
+            drawn[i] = true;
+            missing--;
+        }
+    }
+}
+
+static void draw_uniforms(const draw_job *job, int64_t row, int64_t column, float out[4])
+{
+    tdm_philox_words words = tdm_random4(job->key, (uint64_t)row, 0, (uint32_t)(column / 4));
+    for (int i = 0; i < 4; i++)
+        out[i] = job->init.bound * (2 * tdm_uniform(words.words[i]) - 1);
+}
 
 static void draw_row(const draw_job *job, int64_t row, float *out)
 {
@@ -26,10 +66,14 @@ static void draw_row(const draw_job *job, int64_t row, float *out)
         return;
     }
     for (int64_t column = 0; column < job->columns; column += 4) {
-        tdm_philox_words words = tdm_random4(job->key, (uint64_t)row, 0, (uint32_t)(column / 4));
+        float drawn[4] = {1, 1, 1, 1};
+        if (job->init.type == TDM_INIT_UNIFORM)
+            draw_uniforms(job, row, column, drawn);
+        else if (job->init.type == TDM_INIT_NORMAL)
+            draw_truncated_normals(job, row, column, drawn);
         int64_t left = job->columns - column;
         for (int64_t i = 0; i < 4 && i < left; i++)
-            out[column + i] = job->bound * (2 * tdm_uniform(words.words[i]) - 1);
+            out[column + i] = drawn[i];
     }
 }
 
@@ -55,8 +99,9 @@ static tdm_status draw_parameter(tdm_model *model, const tdm_parameter *paramete
     int64_t rows = tdm_shape_elements(&parameter->shape) / columns;
     int64_t piece_rows = (int64_t)(staging_bytes / sizeof(float)) / columns;
     draw_job job = {
-        .key = tdm_philox_make_key(model->seed, TDM_PURPOSE_INIT, tdm_layer_word(parameter->name)),
-        .bound = parameter->init.bound,
+        .key = tdm_philox_make_key(model->setup.seed, TDM_PURPOSE_INIT,
+                                   tdm_layer_word(parameter->name)),
+        .init = parameter->init,
         .columns = columns,
         .tile_rows = columns < TILE_ELEMENTS ? TILE_ELEMENTS / columns : 1,
         .padding_row = parameter->sparse,
@@ -105,10 +150,10 @@ tdm_status tdm_model_init(tdm_model *model)
     TDM_TRY(backend->type->host_alloc(backend, staging_bytes, &staging));
     for (int i = 0; i < plan->parameters.count; i++) {
         const tdm_parameter *parameter = &plan->parameters.items[i];
-        if (parameter->init.type == TDM_INIT_UNIFORM)
-            TDM_TRY_GOTO(draw_parameter(model, parameter, staging, staging_bytes), done);
-        else
+        if (parameter->init.type == TDM_INIT_ZERO)
             TDM_TRY_GOTO(zero_parameter(model, parameter), done);
+        else
+            TDM_TRY_GOTO(draw_parameter(model, parameter, staging, staging_bytes), done);
     }
     status = backend->type->stream_sync(backend, NULL);
 done:

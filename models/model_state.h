@@ -8,11 +8,7 @@
 struct tdm_model {
     tdm_backend *backend;
     tdm_plan *plan;
-    uint64_t seed;
-    tdm_value logits;
-    int labels;            /* a tensor of the batch; -1: `no_labels` stands for it */
-    tdm_scratch no_labels; /* zeros */
-    tdm_scratch probabilities;
+    tdm_model_setup setup;
 
     bool allocated;
     bool can_train;
@@ -22,7 +18,9 @@ struct tdm_model {
 
     bool has_forward;           /* a forward pass has run, */
     bool has_gradient;          /* with training, so that backward may follow, */
-    const unsigned char *batch; /* on this */
+    bool was_training;          /* of the last forward */
+    const unsigned char *batch; /* on this, */
+    tdm_step_scalars *scalars;  /* with these */
 };
 
 /* What layers see of a step on `batch`. */
@@ -31,5 +29,13 @@ tdm_step tdm_model_step(const tdm_model *model, const unsigned char *batch,
 
 /* Where a parameter's values lie. */
 float *tdm_model_values(const tdm_model *model, const tdm_parameter *parameter);
+
+/* Runs one layer's forward or backward; an error tells its name. */
+TDM_MUST_CHECK tdm_status tdm_model_layer_forward(const tdm_model *model, int index,
+                                                  const tdm_step *step);
+/* Recomputes before, where the layer is the last of a segment. */
+TDM_MUST_CHECK tdm_status tdm_model_layer_backward(const tdm_model *model, int index,
+                                                   const tdm_step *step);
+TDM_MUST_CHECK tdm_status tdm_model_zero_gradients(const tdm_model *model, tdm_stream *stream);
 
 #endif

@@ -1,5 +1,5 @@
-/* Finds the tensor in which numbers first went wrong. It copies everything off the device in
- * pieces, and is asked only when a step has failed. */
+/* Finds the tensor in which numbers first went wrong: it runs the step once more and looks at what each
+ * layer has made, copying it off the device in pieces. It is asked only when a step has failed. */
 #include "models/model_state.h"
 
 #include <math.h>
@@ -11,7 +11,6 @@
 typedef struct finder {
     tdm_model *model;
     tdm_step step;
-    int64_t rows;
     float *piece;
     char *name; /* [NAME_BYTES]; "" until something is found */
 } finder;
@@ -23,25 +22,29 @@ static tdm_status copy_out(const finder *find, void *host, const void *device, s
     return backend->type->stream_sync(backend, NULL);
 }
 
-static tdm_status scan(finder *find, const float *data, int64_t count, const char *name,
-                       const char *suffix)
-{
-    for (int64_t begin = 0; begin < count; begin += PIECE_FLOATS) {
-        int64_t piece = count - begin < PIECE_FLOATS ? count - begin : PIECE_FLOATS;
-        TDM_TRY(copy_out(find, find->piece, data + begin, (size_t)piece * sizeof(float)));
-        for (int64_t i = 0; i < piece; i++) {
-            if (!isfinite(find->piece[i])) {
-                snprintf(find->name, NAME_BYTES, "%s%s", name, suffix);
-                return TDM_OK;
-            }
-        }
-    }
-    return TDM_OK;
-}
-
 static bool found(const finder *find)
 {
     return find->name[0] != '\0';
+}
+
+static void look(finder *find, const float *numbers, int64_t count, const char *name,
+                 const char *suffix)
+{
+    for (int64_t i = 0; i < count && !found(find); i++) {
+        if (!isfinite(numbers[i]))
+            snprintf(find->name, NAME_BYTES, "%s%s", name, suffix);
+    }
+}
+
+static tdm_status scan(finder *find, const float *data, int64_t count, const char *name,
+                       const char *suffix)
+{
+    for (int64_t begin = 0; begin < count && !found(find); begin += PIECE_FLOATS) {
+        int64_t piece = count - begin < PIECE_FLOATS ? count - begin : PIECE_FLOATS;
+        TDM_TRY(copy_out(find, find->piece, data + begin, (size_t)piece * sizeof(float)));
+        look(find, find->piece, piece, name, suffix);
+    }
+    return TDM_OK;
 }
 
 static tdm_status scan_parameters(finder *find)
@@ -55,26 +58,69 @@ static tdm_status scan_parameters(finder *find)
     return TDM_OK;
 }
 
-static tdm_status scan_values(finder *find)
+/* The valid rows of a value or its gradient. */
+static tdm_status scan_matrix(finder *find, tdm_value value, tdm_matrix matrix, const char *suffix)
 {
-    const tdm_plan *plan = find->model->plan;
-    for (int i = 0; i < plan->values.count && !found(find); i++) {
-        tdm_matrix value = tdm_step_value(&find->step, i);
-        const char *suffix = tdm_plan_has_gradient(plan, i) ? " output" : "";
-        TDM_TRY(
-            scan(find, value.data, find->rows * value.stride, plan->values.items[i].name, suffix));
+    const int64_t *device_rows = tdm_step_value_rows(&find->step, value);
+    int64_t rows = matrix.rows;
+    if (device_rows != NULL)
+        TDM_TRY(copy_out(find, &rows, device_rows, sizeof rows));
+    if (rows > matrix.rows)
+        rows = matrix.rows;
+    const char *name = find->model->plan->values.items[value].name;
+    int64_t per_piece = PIECE_FLOATS / matrix.stride > 0 ? PIECE_FLOATS / matrix.stride : 1;
+    for (int64_t row = 0; row < rows && !found(find); row += per_piece) {
+        int64_t some = rows - row < per_piece ? rows - row : per_piece;
+        const float *data = (const float *)matrix.data + row * matrix.stride;
+        size_t elements = (size_t)((some - 1) * matrix.stride + matrix.columns);
+        TDM_TRY(copy_out(find, find->piece, data, elements * sizeof(float)));
+        for (int64_t r = 0; r < some; r++)
+            look(find, find->piece + r * matrix.stride, matrix.columns, name, suffix);
     }
     return TDM_OK;
 }
 
-static tdm_status scan_value_gradients(finder *find)
+/* Values of the batch come before the first layer, -1. */
+static tdm_status scan_values_of(finder *find, int layer)
 {
     const tdm_plan *plan = find->model->plan;
-    for (int i = plan->values.count - 1; i >= 0 && !found(find); i--) {
-        tdm_matrix gradient = tdm_step_gradient(&find->step, i);
-        if (gradient.data != NULL)
-            TDM_TRY(scan(find, gradient.data, find->rows * gradient.stride,
-                         plan->values.items[i].name, " output gradient"));
+    const char *suffix = layer < 0 ? "" : " output";
+    for (int i = 0; i < plan->values.count && !found(find); i++) {
+        if (plan->values.items[i].layer == layer)
+            TDM_TRY(scan_matrix(find, i, tdm_step_value(&find->step, i), suffix));
+    }
+    return TDM_OK;
+}
+
+static tdm_status scan_forward(finder *find)
+{
+    TDM_TRY(scan_values_of(find, -1));
+    for (int i = 0; i < find->model->plan->layers.count && !found(find); i++) {
+        TDM_TRY(tdm_model_layer_forward(find->model, i, &find->step));
+        TDM_TRY(scan_values_of(find, i));
+    }
+    return TDM_OK;
+}
+
+/* The gradients that the backward of a layer has written. */
+static tdm_status scan_gradients_of(finder *find, int layer)
+{
+    const tdm_plan *plan = find->model->plan;
+    for (int i = 0; i < plan->uses.count && !found(find); i++) {
+        const tdm_plan_use *use = &plan->uses.items[i];
+        if (use->layer != layer || use->in_backward || !tdm_plan_has_gradient(plan, use->value))
+            continue;
+        TDM_TRY(scan_matrix(find, use->value, tdm_step_gradient(&find->step, use->value),
+                            " output gradient"));
+    }
+    return TDM_OK;
+}
+
+static tdm_status scan_backward(finder *find)
+{
+    for (int i = find->model->plan->layers.count - 1; i >= 0 && !found(find); i--) {
+        TDM_TRY(tdm_model_layer_backward(find->model, i, &find->step));
+        TDM_TRY(scan_gradients_of(find, i));
     }
     return TDM_OK;
 }
@@ -118,15 +164,24 @@ static tdm_status scan_sparse_gradients(finder *find)
 static tdm_status scan_step(finder *find)
 {
     const tdm_model *model = find->model;
-    TDM_TRY(copy_out(find, &find->rows, tdm_step_rows(&find->step), sizeof find->rows));
-    if (find->rows > model->plan->batch.batch_size)
-        find->rows = model->plan->batch.batch_size;
-    TDM_TRY(scan_values(find));
-    if (!model->can_train)
+    TDM_TRY(scan_forward(find));
+    if (!model->was_training || found(find))
         return TDM_OK;
-    TDM_TRY(scan_value_gradients(find));
+    TDM_TRY(tdm_model_zero_gradients(model, NULL));
+    TDM_TRY(scan_backward(find));
     TDM_TRY(scan_dense_gradients(find));
     return scan_sparse_gradients(find);
+}
+
+/* Room for a piece, or the widest row of all. */
+static size_t piece_bytes(const tdm_plan *plan)
+{
+    int64_t floats = PIECE_FLOATS;
+    for (int i = 0; i < plan->values.count; i++) {
+        if (plan->values.items[i].stride > floats)
+            floats = plan->values.items[i].stride;
+    }
+    return (size_t)floats * sizeof(float);
 }
 
 tdm_status tdm_model_find_non_finite(tdm_model *model, char name[128])
@@ -136,8 +191,8 @@ tdm_status tdm_model_find_non_finite(tdm_model *model, char name[128])
     tdm_status status;
     name[0] = '\0';
     TDM_FAIL_IF(!model->allocated, TDM_E_STATE, "the model's memory is not allocated");
-    find.step = tdm_model_step(model, model->batch, NULL, false, NULL);
-    TDM_TRY(backend->type->host_alloc(backend, (size_t)PIECE_FLOATS * sizeof(float), &find.piece));
+    find.step = tdm_model_step(model, model->batch, model->scalars, model->was_training, NULL);
+    TDM_TRY(backend->type->host_alloc(backend, piece_bytes(model->plan), &find.piece));
     TDM_TRY_GOTO(scan_parameters(&find), done);
     if (model->has_forward)
         TDM_TRY_GOTO(scan_step(&find), done);

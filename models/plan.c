@@ -7,24 +7,16 @@
 
 #define ALIGNED_FLOATS ((int64_t)(TDM_ALIGNMENT / sizeof(float)))
 
-static size_t align_bytes(size_t bytes)
-{
-    return (bytes + TDM_ALIGNMENT - 1) / TDM_ALIGNMENT * TDM_ALIGNMENT;
-}
-
 static int64_t align_floats(int64_t count)
 {
     return (count + ALIGNED_FLOATS - 1) / ALIGNED_FLOATS * ALIGNED_FLOATS;
 }
 
-/* Makes room for one more item of a TDM_PLAN_LIST. */
-#define GROW_LIST(list)                                                                            \
-    tdm_grow(&(list).items, &(list).capacity, (size_t)(list).count + 1, sizeof *(list).items)
-
-tdm_status tdm_plan_create(const tdm_batch_layout *layout, tdm_plan **out)
+tdm_status tdm_plan_create(const tdm_batch_layout *layout, bool recompute, tdm_plan **out)
 {
     TDM_TRY(tdm_alloc(1, sizeof **out, out));
     (*out)->batch = *layout;
+    (*out)->recompute = recompute;
     return TDM_OK;
 }
 
@@ -44,7 +36,9 @@ void tdm_plan_destroy(tdm_plan *plan)
     tdm_free(plan->layers.items);
     tdm_free(plan->parameters.items);
     tdm_free(plan->values.items);
+    tdm_free(plan->uses.items);
     tdm_free(plan->scratch.items);
+    tdm_free(plan->segments.items);
     tdm_free(plan->sparse.items);
     tdm_free(plan);
 }
@@ -55,7 +49,7 @@ tdm_status tdm_plan_layer(tdm_plan *plan, const tdm_layer_type *type, const char
                           void *out)
 {
     tdm_layer *layer;
-    TDM_TRY(GROW_LIST(plan->layers));
+    TDM_TRY(TDM_PLAN_GROW(plan->layers));
     TDM_TRY(tdm_alloc(1, size, &layer));
     layer->type = type;
     tdm_status status = tdm_strdup(name, &layer->name);
@@ -68,9 +62,9 @@ tdm_status tdm_plan_layer(tdm_plan *plan, const tdm_layer_type *type, const char
     return TDM_OK;
 }
 
-static const char *last_layer_name(const tdm_plan *plan)
+static int last_layer(const tdm_plan *plan)
 {
-    return plan->layers.items[plan->layers.count - 1]->name;
+    return plan->layers.count - 1;
 }
 
 uint32_t tdm_layer_word(const char *name)
@@ -83,7 +77,7 @@ tdm_status tdm_plan_parameter(tdm_plan *plan, const char *prefix, const char *na
 {
     tdm_parameter parameter = {
         .shape = shape, .init = init, .decay = decay, .sparse = sparse, .offset = -1};
-    TDM_TRY(GROW_LIST(plan->parameters));
+    TDM_TRY(TDM_PLAN_GROW(plan->parameters));
     TDM_TRY(tdm_format(&parameter.name, "%s.%s", prefix, name));
     for (int i = 0; i < plan->parameters.count; i++) {
         if (strcmp(plan->parameters.items[i].name, parameter.name) != 0)
@@ -111,7 +105,7 @@ const tdm_parameter *tdm_plan_parameter_get(const tdm_plan *plan, int index)
 
 tdm_status tdm_plan_sparse_gradient(tdm_plan *plan, const tdm_plan_sparse *sparse)
 {
-    TDM_TRY(GROW_LIST(plan->sparse));
+    TDM_TRY(TDM_PLAN_GROW(plan->sparse));
     plan->sparse.items[plan->sparse.count++] = *sparse;
     return TDM_OK;
 }
@@ -135,19 +129,26 @@ void tdm_plan_cannot_train(tdm_plan *plan, const char *tensor)
 
 static tdm_status append_value(tdm_plan *plan, const tdm_plan_value_state *value, tdm_value *out)
 {
-    TDM_TRY(GROW_LIST(plan->values));
+    TDM_TRY(TDM_PLAN_GROW(plan->values));
     *out = plan->values.count;
     plan->values.items[plan->values.count++] = *value;
     return TDM_OK;
 }
 
-tdm_status tdm_plan_value(tdm_plan *plan, int64_t columns, tdm_value *out)
+tdm_axis tdm_plan_rows(const tdm_plan *plan)
 {
+    return (tdm_axis){.size = plan->batch.batch_size, .count = TDM_BATCH_ROWS};
+}
+
+tdm_status tdm_plan_value(tdm_plan *plan, tdm_axis axis, int64_t columns, tdm_value *out)
+{
+    int layer = last_layer(plan);
     tdm_plan_value_state value = {
-        .name = last_layer_name(plan),
+        .name = plan->layers.items[layer]->name,
+        .axis = axis,
         .columns = columns,
         .stride = columns < ALIGNED_FLOATS ? columns : align_floats(columns),
-        .tensor = -1,
+        .layer = layer,
     };
     return append_value(plan, &value, out);
 }
@@ -158,21 +159,46 @@ tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out)
     int64_t columns = found->shape.sizes[1];
     tdm_plan_value_state value = {
         .name = found->name,
+        .axis = tdm_plan_rows(plan),
         .columns = columns,
         .stride = columns,
-        .tensor = tensor,
+        .layer = -1,
         .offset = found->offset,
     };
     return append_value(plan, &value, out);
 }
 
-void tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate)
+static tdm_status append_use(tdm_plan *plan, tdm_value value, bool in_backward)
+{
+    TDM_TRY(TDM_PLAN_GROW(plan->uses));
+    plan->uses.items[plan->uses.count++] =
+        (tdm_plan_use){.value = value, .layer = last_layer(plan), .in_backward = in_backward};
+    return TDM_OK;
+}
+
+tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate)
 {
     tdm_plan_value_state *state = &plan->values.items[value];
     if (state->last_input != NULL)
         *state->last_input = true;
     *accumulate = false;
     state->last_input = accumulate;
+    return append_use(plan, value, false);
+}
+
+tdm_status tdm_plan_keep(tdm_plan *plan, tdm_value value)
+{
+    return append_use(plan, value, true);
+}
+
+bool tdm_plan_is_read(const tdm_plan *plan, tdm_value value)
+{
+    return plan->values.items[value].last_input != NULL;
+}
+
+void tdm_plan_output(tdm_plan *plan, const char *name, tdm_value value)
+{
+    plan->values.items[value].output_name = name;
 }
 
 int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value)
@@ -180,17 +206,38 @@ int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value)
     return plan->values.items[value].columns;
 }
 
-bool tdm_plan_has_gradient(const tdm_plan *plan, tdm_value value)
+tdm_axis tdm_plan_axis(const tdm_plan *plan, tdm_value value)
 {
-    return plan->values.items[value].tensor < 0;
+    return plan->values.items[value].axis;
 }
 
-tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, bool training_only, tdm_scratch *out)
+bool tdm_plan_has_gradient(const tdm_plan *plan, tdm_value value)
 {
-    TDM_TRY(GROW_LIST(plan->scratch));
+    return plan->values.items[value].layer >= 0;
+}
+
+tdm_status tdm_plan_begin_recompute(tdm_plan *plan)
+{
+    if (!plan->recompute)
+        return TDM_OK;
+    TDM_TRY(TDM_PLAN_GROW(plan->segments));
+    plan->segments.items[plan->segments.count++] =
+        (tdm_plan_segment){.first = plan->layers.count, .end = plan->layers.count};
+    return TDM_OK;
+}
+
+void tdm_plan_end_recompute(tdm_plan *plan)
+{
+    if (plan->recompute)
+        plan->segments.items[plan->segments.count - 1].end = plan->layers.count;
+}
+
+tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, tdm_scratch_life life, tdm_scratch *out)
+{
+    TDM_TRY(TDM_PLAN_GROW(plan->scratch));
     *out = plan->scratch.count;
     plan->scratch.items[plan->scratch.count++] =
-        (tdm_plan_scratch_state){.bytes = bytes, .training_only = training_only};
+        (tdm_plan_scratch_state){.bytes = bytes, .layer = last_layer(plan), .life = life};
     return TDM_OK;
 }
 
@@ -222,30 +269,13 @@ tdm_status tdm_plan_batch_tensor(const tdm_plan *plan, const char *name, tdm_dty
     return TDM_OK;
 }
 
-/* ---- places ---------------------------------------------------------------------------------- */
-
-static size_t take_bytes(size_t *end, size_t bytes)
+tdm_status tdm_plan_batch_axis(const tdm_plan *plan, const char *count, int64_t size, tdm_axis *out)
 {
-    size_t offset = *end;
-    *end += align_bytes(bytes);
-    return offset;
+    out->size = size;
+    return tdm_plan_batch_tensor(plan, count, TDM_I64, (tdm_shape){1, {1}}, &out->count);
 }
 
-static void place_scratch(tdm_plan *plan, bool training_only, size_t *end)
-{
-    for (int i = 0; i < plan->scratch.count; i++) {
-        tdm_plan_scratch_state *scratch = &plan->scratch.items[i];
-        if (scratch->training_only == training_only)
-            scratch->offset = take_bytes(end, scratch->bytes);
-    }
-}
-
-static size_t value_bytes(const tdm_plan *plan, const tdm_plan_value_state *value)
-{
-    return (size_t)(plan->batch.batch_size * value->stride) * sizeof(float);
-}
-
-void tdm_plan_finish(tdm_plan *plan)
+tdm_status tdm_plan_finish(tdm_plan *plan)
 {
     for (int i = plan->parameters.count - 1; i >= 0; i--) {
         tdm_parameter *parameter = &plan->parameters.items[i];
@@ -254,23 +284,8 @@ void tdm_plan_finish(tdm_plan *plan)
         parameter->offset = plan->dense_elements;
         plan->dense_elements += align_floats(tdm_shape_elements(&parameter->shape));
     }
-
-    size_t end = 0;
-    for (int i = 0; i < plan->values.count; i++) {
-        tdm_plan_value_state *value = &plan->values.items[i];
-        if (value->tensor < 0)
-            value->offset = take_bytes(&end, value_bytes(plan, value));
-    }
-    place_scratch(plan, false, &end);
-    plan->inference_bytes = end;
-    for (int i = 0; i < plan->values.count; i++) {
-        tdm_plan_value_state *value = &plan->values.items[i];
-        if (value->tensor < 0)
-            value->gradient_offset = take_bytes(&end, value_bytes(plan, value));
-    }
-    place_scratch(plan, true, &end);
-    plan->workspace_offset = take_bytes(&end, plan->workspace_bytes);
-    plan->arena_bytes = end;
+    TDM_TRY(tdm_plan_place(plan, false, &plan->inference_bytes));
+    return tdm_plan_place(plan, true, &plan->training_bytes);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -285,13 +300,33 @@ float *tdm_step_parameter_gradient(const tdm_step *step, int index)
     return step->dense_gradients + step->plan->parameters.items[index].offset;
 }
 
+const int64_t *tdm_step_axis_rows(const tdm_step *step, tdm_axis axis)
+{
+    return axis.count < 0 ? NULL : (const int64_t *)tdm_step_batch(step, axis.count);
+}
+
+const int64_t *tdm_step_value_rows(const tdm_step *step, tdm_value value)
+{
+    return tdm_step_axis_rows(step, step->plan->values.items[value].axis);
+}
+
+tdm_dropout_draws tdm_step_dropout(const tdm_step *step, const char *name, float rate)
+{
+    return (tdm_dropout_draws){
+        .rate = step->training ? rate : 0.0f,
+        .key = tdm_philox_make_key(step->seed, TDM_PURPOSE_DROPOUT, tdm_layer_word(name)),
+        .samples = tdm_step_batch(step, TDM_BATCH_SAMPLE),
+        .scalars = step->scalars,
+    };
+}
+
 tdm_matrix tdm_step_value(const tdm_step *step, tdm_value value)
 {
     const tdm_plan_value_state *state = &step->plan->values.items[value];
     /* Nothing writes to the batch: a value of it is only ever an input. */
-    unsigned char *base = state->tensor < 0 ? step->arena : (unsigned char *)step->batch;
+    unsigned char *base = state->layer >= 0 ? step->arena : (unsigned char *)step->batch;
     return (tdm_matrix){.data = base + state->offset,
-                        .rows = step->plan->batch.batch_size,
+                        .rows = state->axis.size,
                         .columns = state->columns,
                         .stride = state->stride,
                         .dtype = TDM_F32};
@@ -301,7 +336,7 @@ tdm_matrix tdm_step_gradient(const tdm_step *step, tdm_value value)
 {
     const tdm_plan_value_state *state = &step->plan->values.items[value];
     tdm_matrix gradient = tdm_step_value(step, value);
-    gradient.data = state->tensor < 0 ? step->arena + state->gradient_offset : NULL;
+    gradient.data = state->layer >= 0 ? step->arena + state->gradient_offset : NULL;
     return gradient;
 }
 

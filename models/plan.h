@@ -3,7 +3,8 @@
  * step, and sizes every allocation.
  *
  * A model file builds its plan by calling tdm_<layer>_add() for one layer after the other. The
- * forward pass runs the list, the backward pass the list reversed; there is no tape. */
+ * forward pass runs the list, the backward pass the list reversed; there is no tape. Layers that
+ * compute a loss add to it in forward where the step only scores, and in backward where it trains. */
 #ifndef TDM_MODELS_PLAN_H
 #define TDM_MODELS_PLAN_H
 
@@ -57,6 +58,8 @@ uint32_t tdm_layer_word(const char *name);
 typedef enum tdm_init_type {
     TDM_INIT_ZERO = 0,
     TDM_INIT_UNIFORM = 1, /* U(-bound, bound) */
+    TDM_INIT_NORMAL = 2,  /* N(0, (bound / 2)²), drawn again outside (-bound, bound) */
+    TDM_INIT_ONE = 3,
 } tdm_init_type;
 
 typedef struct tdm_init {
@@ -104,39 +107,75 @@ void tdm_plan_cannot_train(tdm_plan *plan, const char *tensor);
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A value of the step, [batch, columns], with a gradient of the same shape. */
+/* What rows of a matrix are: rows of the batch, tokens of its sequences, predictions. */
+typedef struct tdm_axis {
+    int64_t size; /* most rows */
+    int count;    /* tensor of the batch, i64 [1]: how many of them are valid; -1: all */
+} tdm_axis;
+
+/* The batch's rows. */
+tdm_axis tdm_plan_rows(const tdm_plan *plan);
+
+/* A value of the step, [axis, columns], with a gradient of the same shape. Memory of values and
+ * gradients is shared by those that are not needed at the same time. */
 typedef int tdm_value;
 #define TDM_NO_VALUE (-1)
 
 /* Declares a value that the layer added last computes. Rows of 16 columns and more are padded to
- * TDM_ALIGNMENT; the padding is zero and stays so. */
-TDM_MUST_CHECK tdm_status tdm_plan_value(tdm_plan *plan, int64_t columns, tdm_value *out);
+ * TDM_ALIGNMENT. */
+TDM_MUST_CHECK tdm_status tdm_plan_value(tdm_plan *plan, tdm_axis axis, int64_t columns,
+                                         tdm_value *out);
 
 /* Declares tensor `tensor` of the batch, F32 [batch, columns], as a value. It has no gradient. */
 TDM_MUST_CHECK tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out);
 
-/* Declares that a layer reads `value` and will write its gradient in backward, all columns of it.
- * Layers declare inputs when they are added. *accumulate (which must live as long as the layer)
- * becomes true where another layer's backward writes that gradient before this one's does. */
-void tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
+/* Declares that the layer added last reads `value` in forward and will write its gradient in
+ * backward, all columns of it. *accumulate (which must live as long as the layer) becomes true where
+ * another layer's backward writes that gradient before this one's does. */
+TDM_MUST_CHECK tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
+
+/* Declares that the backward of the layer added last reads `value`, its input or its own. */
+TDM_MUST_CHECK tdm_status tdm_plan_keep(tdm_plan *plan, tdm_value value);
+
+/* Whether a layer has declared it as its input. */
+bool tdm_plan_is_read(const tdm_plan *plan, tdm_value value);
+
+/* Declares that `value` can be read by its name behind a forward pass. `name` is kept, not copied. */
+void tdm_plan_output(tdm_plan *plan, const char *name, tdm_value value);
 
 int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value);
+tdm_axis tdm_plan_axis(const tdm_plan *plan, tdm_value value);
 /* False for a value of the batch. */
 bool tdm_plan_has_gradient(const tdm_plan *plan, tdm_value value);
 
-/* Memory of a layer, its own for the whole step, zero before the first. */
+/* Layers added between the two calls are run forward a second time before their backward, so that
+ * what only they compute and keep needs no memory in between. Does nothing where the model is not to
+ * recompute. */
+TDM_MUST_CHECK tdm_status tdm_plan_begin_recompute(tdm_plan *plan);
+void tdm_plan_end_recompute(tdm_plan *plan);
+
+/* Memory of the layer added last. */
 typedef int tdm_scratch;
 
-/* With `training_only` there is none of it in a model that only predicts. */
-TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, bool training_only,
+typedef enum tdm_scratch_life {
+    TDM_SCRATCH_KEPT = 0,     /* from the layer's forward to its backward */
+    TDM_SCRATCH_GRADIENT = 1, /* from its backward to the end of the step; only where it trains */
+} tdm_scratch_life;
+
+TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, tdm_scratch_life life,
                                            tdm_scratch *out);
 
-/* At least `bytes` of memory that all layers share: it keeps its contents for one backward call. */
+/* At least `bytes` of memory that all layers share: it keeps its contents for one call of forward or
+ * backward. */
 void tdm_plan_workspace(tdm_plan *plan, size_t bytes);
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
 const tdm_batch_layout *tdm_plan_batch(const tdm_plan *plan);
+
+/* An axis of `size` rows of which tensor `count`, i64 [1], tells the valid ones. */
+TDM_MUST_CHECK tdm_status tdm_plan_batch_axis(const tdm_plan *plan, const char *count, int64_t size,
+                                              tdm_axis *out);
 
 /* The index of the batch's tensor `name`; TDM_E_ARG where there is none of this type and shape. */
 TDM_MUST_CHECK tdm_status tdm_plan_batch_tensor(const tdm_plan *plan, const char *name,
@@ -155,12 +194,20 @@ struct tdm_step {
     float *dense_values, *dense_gradients;
     float *sparse_values;
     uint64_t seed;
-    bool training; /* dropout is on */
+    tdm_dtype compute; /* of matrix products */
+    bool training;     /* dropout is on */
 };
 
 /* Dense parameter `index` and its gradient. */
 float *tdm_step_parameter(const tdm_step *step, int index);
 float *tdm_step_parameter_gradient(const tdm_step *step, int index);
+
+/* The pointer that ops take as `rows` of a matrix over this axis. */
+const int64_t *tdm_step_axis_rows(const tdm_step *step, tdm_axis axis);
+const int64_t *tdm_step_value_rows(const tdm_step *step, tdm_value value);
+
+/* Draws for the dropout `name` of rows of the batch; none where it does not train. */
+tdm_dropout_draws tdm_step_dropout(const tdm_step *step, const char *name, float rate);
 
 tdm_matrix tdm_step_value(const tdm_step *step, tdm_value value);
 /* data is NULL for a value of the batch. */

@@ -65,9 +65,9 @@ tdm_status tdm_sum_add(tdm_plan *plan, const char *name, const tdm_value *inputs
     if (bias)
         TDM_TRY(tdm_plan_parameter(plan, name, "bias", (tdm_shape){1, {1}},
                                    (tdm_init){TDM_INIT_ZERO, 0}, false, false, &layer->bias));
-    TDM_TRY(tdm_plan_value(plan, 1, &layer->output));
+    TDM_TRY(tdm_plan_value(plan, tdm_plan_rows(plan), 1, &layer->output));
     for (int i = 0; i < layer->count; i++)
-        tdm_plan_input(plan, layer->inputs[i], &layer->accumulate[i]);
+        TDM_TRY(tdm_plan_input(plan, layer->inputs[i], &layer->accumulate[i]));
     *output = layer->output;
     return TDM_OK;
 }

@@ -6,7 +6,7 @@
 #include "data/options.h"
 #include "features/feature_spec.h"
 #include "models/model.h"
-#include "models/text_models.h"
+#include "models/encoder.h"
 #include "text/text_options.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"

@@ -36,8 +36,9 @@ tdm_status tdm_recipe_create_model(const tdm_recipe *recipe, const tdm_feature_s
         .fields = fields,
         .dense_count = spec->dense_count,
     };
+    const tdm_model_setup setup = {.seed = (uint64_t)recipe->seed};
     tdm_status status = tdm_model_create(recipe->model_type, recipe->model_options, &inputs, batch,
-                                         backend, (uint64_t)recipe->seed, out);
+                                         backend, &setup, out);
     tdm_free(fields);
     return status;
 }

@@ -112,9 +112,10 @@ tdm_status tdm_scorer_run(tdm_scorer *scorer, tdm_scores *out)
                                        NULL));
         data = scorer->device;
     }
+    tdm_matrix probabilities;
     TDM_TRY(tdm_model_forward(scorer->model, data, scorer->scalars, false, NULL));
-    TDM_TRY(backend->type->copy_out(backend, scorer->probabilities,
-                                    tdm_model_probabilities(scorer->model),
+    TDM_TRY(tdm_model_output(scorer->model, "probabilities", &probabilities));
+    TDM_TRY(backend->type->copy_out(backend, scorer->probabilities, probabilities.data,
                                     (size_t)batch->rows * sizeof(float), NULL));
     TDM_TRY(backend->type->stream_sync(backend, NULL));
     *out = (tdm_scores){

@@ -38,20 +38,26 @@ static tdm_status launch(tdm_training *training, const tdm_fed_batch *fed)
     tdm_step_scalars *scalars = training->device_scalars;
     TDM_TRY(write_scalars(training, fed->delivery->epoch));
     TDM_TRY(tdm_model_forward(model, fed->data, scalars, true, NULL));
-    TDM_TRY(tdm_model_backward(model, fed->data, scalars, NULL));
+    TDM_TRY(tdm_model_backward(model, fed->data, scalars, false, NULL));
     TDM_TRY(tdm_optimizer_step(training->optimizer, fed->data, scalars, NULL));
     TDM_TRY(backend->type->copy_out(backend, &training->scalars, scalars, sizeof *scalars, NULL));
     if (training->probabilities == NULL)
         return TDM_OK;
     size_t bytes = (size_t)fed->delivery->batch.rows * sizeof(float);
-    return backend->type->copy_out(backend, training->probabilities, tdm_model_probabilities(model),
-                                   bytes, NULL);
+    tdm_matrix probabilities;
+    TDM_TRY(tdm_model_output(model, "probabilities", &probabilities));
+    return backend->type->copy_out(backend, training->probabilities, probabilities.data, bytes,
+                                   NULL);
 }
 
 static const float *probabilities(const tdm_training *training)
 {
-    return training->probabilities != NULL ? training->probabilities
-                                           : tdm_model_probabilities(training->session.model);
+    tdm_matrix probabilities;
+    if (training->probabilities != NULL)
+        return training->probabilities;
+    return tdm_model_output(training->session.model, "probabilities", &probabilities) == TDM_OK
+               ? probabilities.data
+               : NULL;
 }
 
 /* ---- numbers that are not finite ------------------------------------------------------------- */

@@ -164,8 +164,7 @@ static float *train_three_steps(int index, int threads, bool deferred, size_t *c
     ck_assert_ptr_nonnull(out);
     tdm_rig_copy_out(&rig, out, tdm_model_dense_values(rig.model), dense * sizeof *out);
     tdm_rig_copy_out(&rig, out + dense, tdm_model_sparse_values(rig.model), sparse * sizeof *out);
-    tdm_rig_copy_out(&rig, out + dense + sparse, tdm_model_probabilities(rig.model),
-                     CHECKED * sizeof *out);
+    tdm_rig_probabilities(&rig, out + dense + sparse, CHECKED);
     tdm_rig_deinit(&rig);
     return out;
 }
@@ -241,7 +240,7 @@ END_TEST
 static double first_logit(tdm_rig *rig)
 {
     float probability;
-    tdm_rig_copy_out(rig, &probability, tdm_model_probabilities(rig->model), sizeof probability);
+    tdm_rig_probabilities(rig, &probability, 1);
     return log((double)probability / (1 - (double)probability));
 }
 
@@ -297,8 +296,7 @@ START_TEST(predicting_needs_neither_labels_nor_distinct_ids)
             options.inference = inference == 1;
             start(&rig, &options, BATCH, 9);
             tdm_rig_run(&rig, 1, 0, false);
-            tdm_rig_copy_out(&rig, found[inference], tdm_model_probabilities(rig.model),
-                             sizeof found[inference]);
+            tdm_rig_probabilities(&rig, found[inference], BATCH);
             tdm_rig_deinit(&rig);
         }
         ck_assert_mem_eq(found[0], found[1], sizeof found[0]);

@@ -119,8 +119,7 @@ static void check_probabilities(golden_rig *test, int64_t rows)
     double expected[BATCH], found[BATCH];
     const double *logits = tdm_golden_get(test->golden, "logits", TDM_F64, &count);
     ck_assert_int_eq(count, rows);
-    tdm_rig_copy_out(&test->rig, probabilities, tdm_model_probabilities(test->rig.model),
-                     sizeof probabilities);
+    tdm_rig_probabilities(&test->rig, probabilities, BATCH);
     for (int64_t r = 0; r < rows; r++) {
         expected[r] = 1 / (1 + exp(-logits[r]));
         found[r] = (double)probabilities[r];

@@ -51,8 +51,9 @@ void tdm_rig_init(tdm_rig *rig, const tdm_rig_options *options)
         ck_assert_ok(tdm_cpu_create_deferred(rig->pool, &rig->backend));
     else
         ck_assert_ok(tdm_cpu_create(rig->pool, &rig->backend));
+    const tdm_model_setup setup = {.seed = options->seed};
     ck_assert_ok(tdm_model_create(options->type, options->options, &options->inputs, &rig->layout,
-                                  rig->backend, options->seed, &rig->model));
+                                  rig->backend, &setup, &rig->model));
     ck_assert_ok(tdm_model_allocate(rig->model, !options->inference));
     ck_assert_ok(tdm_model_init(rig->model));
     rig->host_batch = new_memory(rig->layout.bytes, 1);
@@ -155,7 +156,7 @@ double tdm_rig_run(tdm_rig *rig, int64_t step, int64_t epoch, bool training)
                                         sizeof rig->scalars, NULL));
     ck_assert_ok(tdm_model_forward(rig->model, rig->batch, rig->device_scalars, training, NULL));
     if (training)
-        ck_assert_ok(tdm_model_backward(rig->model, rig->batch, rig->device_scalars, NULL));
+        ck_assert_ok(tdm_model_backward(rig->model, rig->batch, rig->device_scalars, false, NULL));
     tdm_rig_copy_out(rig, &rig->scalars, rig->device_scalars, sizeof rig->scalars);
     return rig->scalars.losses[0].loss_sum / rig->scalars.losses[0].weight_sum;
 }
@@ -196,6 +197,13 @@ void tdm_rig_copy_out(tdm_rig *rig, void *host, const void *device, size_t bytes
 {
     ck_assert_ok(rig->backend->type->copy_out(rig->backend, host, device, bytes, NULL));
     ck_assert_ok(rig->backend->type->stream_sync(rig->backend, NULL));
+}
+
+void tdm_rig_probabilities(tdm_rig *rig, float *host, int64_t count)
+{
+    tdm_matrix probabilities;
+    ck_assert_ok(tdm_model_output(rig->model, "probabilities", &probabilities));
+    tdm_rig_copy_out(rig, host, probabilities.data, (size_t)count * sizeof *host);
 }
 
 const tdm_parameter *tdm_rig_parameter(const tdm_rig *rig, const char *name)

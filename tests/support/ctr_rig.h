@@ -57,6 +57,9 @@ void tdm_rig_update(tdm_rig *rig);
 /* Copies `bytes` off the device into `host`. */
 void tdm_rig_copy_out(tdm_rig *rig, void *host, const void *device, size_t bytes);
 
+/* The first `count` probabilities of the last run. */
+void tdm_rig_probabilities(tdm_rig *rig, float *host, int64_t count);
+
 const tdm_parameter *tdm_rig_parameter(const tdm_rig *rig, const char *name);
 float *tdm_rig_values(const tdm_rig *rig, const tdm_parameter *parameter); /* on the device */
 

@@ -1,6 +1,6 @@
 /* Recipes of text: their sections, defaults and checks. */
 #include "core/memory.h"
-#include "models/text_models.h"
+#include "models/encoder.h"
 #include "tests/support/check_main.h"
 #include "trainer/recipe.h"
 
