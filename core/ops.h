@@ -350,7 +350,7 @@ typedef struct tdm_weight_sum_args {
  * y > 0.5. */
 typedef struct tdm_bce_args {
     tdm_matrix logits;    /* [rows, n] */
-    const float *labels;  /* [rows, n] */
+    const float *labels;  /* [rows, n]; NULL: 0, and the loss says nothing */
     const float *weights; /* [rows] */
     float *probabilities; /* [rows, n] */
     tdm_matrix dlogits;

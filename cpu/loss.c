@@ -56,7 +56,8 @@ static void bce_tile(void *context, int64_t index)
     int64_t end = tdm_cpu_min(job->rows, (index + 1) * LOSS_TILE_ROWS);
     double sum = 0.0;
     for (int64_t r = index * LOSS_TILE_ROWS; r < end; r++) {
-        float z = *tdm_cpu_row(&args->logits, r), label = args->labels[r];
+        float z = *tdm_cpu_row(&args->logits, r),
+              label = args->labels == NULL ? 0.0f : args->labels[r];
         float small = expf(-fabsf(z)); /* e^−|z| never overflows */
         float loss = fmaxf(z, 0.0f) - z * label + log1pf(small);
         float probability = (z < 0.0f ? small : 1.0f) / (1.0f + small);
