@@ -109,11 +109,15 @@ static tdm_status train(bench *run)
 static tdm_status time_model(bench *run, const tdm_reading *reading, tdm_backend *backend)
 {
     tdm_model *model;
-    TDM_TRY(tdm_recipe_create_model(reading->recipe, reading->spec, &reading->featurizer->batch,
-                                    backend, &model));
-    tdm_status status = tdm_time_products(model, backend, tdm_pool_threads(reading->pool),
-                                          &run->products, &run->product_count);
-    tdm_model_destroy(model);
+    tdm_task task;
+    TDM_TRY(tdm_task_open(reading->recipe, reading->input, reading->pool, TDM_USE_TRAINING, &task));
+    tdm_status status = tdm_task_model(&task, reading->recipe, backend, &model);
+    if (status == TDM_OK) {
+        status = tdm_time_products(model, backend, tdm_pool_threads(reading->pool), &run->products,
+                                   &run->product_count);
+        tdm_model_destroy(model);
+    }
+    tdm_task_close(&task);
     return status;
 }
 

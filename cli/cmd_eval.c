@@ -70,7 +70,7 @@ static tdm_status run(const tdm_command *command)
     const eval_values *values = command->values;
     tdm_run_options run_options = {.checkpoint = values->checkpoint,
                                    .threads = (int)values->threads,
-                                   .use = TDM_CTR_EVALUATION};
+                                   .use = TDM_USE_EVALUATION};
     tdm_run *loaded;
     TDM_TRY(tdm_run_open(command->plain[0], &run_options, &loaded));
     tdm_status status = evaluate(command, loaded);

@@ -137,7 +137,7 @@ static tdm_status run_with_output(const tdm_command *command, answering *answer,
                                .count = named ? command->plain_count - 1 : 1};
     tdm_run_options run_options = {.checkpoint = values->checkpoint,
                                    .threads = (int)values->threads,
-                                   .use = TDM_CTR_PREDICTION};
+                                   .use = TDM_USE_PREDICTION};
     tdm_run *run;
     TDM_TRY(tdm_run_open(command->plain[0], &run_options, &run));
     tdm_status status = predict(command, run, &files, answer, options);

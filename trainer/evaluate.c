@@ -8,6 +8,7 @@
 #define PROGRESS_SECONDS 0.2
 
 typedef struct evaluation {
+    const tdm_task *task;
     tdm_scorer *scorer;
     tdm_extractor *extractor;
     tdm_metrics *metrics;
@@ -19,10 +20,12 @@ typedef struct evaluation {
 
 static tdm_status run_batch(evaluation *eval)
 {
-    tdm_scores scores;
-    TDM_TRY(tdm_scorer_run(eval->scorer, &scores));
-    return tdm_metrics_add(eval->metrics, scores.probabilities, scores.labels, scores.weights,
-                           scores.rows);
+    tdm_outcome outcome;
+    TDM_TRY(tdm_scorer_run(eval->scorer, &outcome));
+    if (outcome.batch != NULL)
+        TDM_TRY(eval->task->type->add(eval->task, eval->metrics, &outcome));
+    tdm_scorer_empty(eval->scorer);
+    return TDM_OK;
 }
 
 static tdm_status add_bad_records(evaluation *eval, tdm_extract *block)
@@ -40,12 +43,13 @@ static tdm_status add_bad_records(evaluation *eval, tdm_extract *block)
 static tdm_status add_block(evaluation *eval, tdm_extract *block)
 {
     TDM_TRY(add_bad_records(eval, block));
-    for (int64_t first = 0; first < block->rows;) {
+    for (int64_t first = 0;;) {
         int64_t taken;
         TDM_TRY(tdm_scorer_fill(eval->scorer, block, first, &taken));
         first += taken;
-        if (tdm_scorer_is_full(eval->scorer))
-            TDM_TRY(run_batch(eval));
+        if (first == tdm_scorer_rows(eval->scorer))
+            break;
+        TDM_TRY(run_batch(eval));
     }
     eval->stored_bytes += block->stored_bytes;
     return TDM_OK;
@@ -82,13 +86,14 @@ static tdm_status evaluate_blocks(evaluation *eval, tdm_block_stream *stream)
     return TDM_OK;
 }
 
-tdm_status tdm_evaluate(tdm_scorer *scorer, tdm_extractor *extractor, tdm_pool *pool,
-                        tdm_metrics *metrics, const tdm_evaluate_options *options,
+tdm_status tdm_evaluate(const tdm_task *task, tdm_scorer *scorer, tdm_extractor *extractor,
+                        tdm_pool *pool, tdm_metrics *metrics, const tdm_evaluate_options *options,
                         tdm_evaluation *out)
 {
     double start = tdm_clock_seconds();
     *out = (tdm_evaluation){0};
     evaluation eval = {
+        .task = task,
         .scorer = scorer,
         .extractor = extractor,
         .metrics = metrics,
@@ -113,9 +118,10 @@ static tdm_status evaluate_input(tdm_run *run, tdm_input *input,
     tdm_extractor *extractor = NULL;
     tdm_metrics metrics = {0};
     tdm_status status;
-    TDM_TRY(tdm_extractor_create(run->featurizer, input, run->pool, TDM_SELECT_ALL, 0, &extractor));
+    TDM_TRY(tdm_extractor_create(run->task.featurizer, input, run->pool, TDM_SELECT_ALL, 0,
+                                 &extractor));
     TDM_TRY_GOTO(tdm_metrics_init(&metrics, run->recipe->metrics.exact_auc_rows), done);
-    status = tdm_evaluate(run->scorer, extractor, run->pool, &metrics, options, out);
+    status = tdm_evaluate(&run->task, run->scorer, extractor, run->pool, &metrics, options, out);
 done:
     tdm_metrics_deinit(&metrics);
     tdm_extractor_destroy(extractor);

@@ -24,11 +24,12 @@ typedef struct tdm_evaluation {
 } tdm_evaluation;
 
 /* Evaluates all rows that the extractor gives. `metrics` is reset first. */
-TDM_MUST_CHECK tdm_status tdm_evaluate(tdm_scorer *scorer, tdm_extractor *extractor, tdm_pool *pool,
+TDM_MUST_CHECK tdm_status tdm_evaluate(const tdm_task *task, tdm_scorer *scorer,
+                                       tdm_extractor *extractor, tdm_pool *pool,
                                        tdm_metrics *metrics, const tdm_evaluate_options *options,
                                        tdm_evaluation *out);
 
-/* Evaluates a loaded run (use TDM_CTR_EVALUATION) on files. */
+/* Evaluates a loaded run (use TDM_USE_EVALUATION) on files. */
 TDM_MUST_CHECK tdm_status tdm_evaluate_run(tdm_run *run, const tdm_strings *files,
                                            const tdm_evaluate_options *options,
                                            tdm_evaluation *out);

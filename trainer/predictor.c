@@ -14,11 +14,12 @@ tdm_status tdm_score_block(tdm_scorer *scorer, tdm_extract *block, tdm_block_sco
                      sizeof *scores->probabilities));
     for (int64_t first = 0; first < block->rows;) {
         int64_t taken;
-        tdm_scores answers;
+        tdm_outcome outcome;
         TDM_TRY(tdm_scorer_fill(scorer, block, first, &taken));
-        TDM_TRY(tdm_scorer_run(scorer, &answers));
-        memcpy(scores->probabilities + first, answers.probabilities,
+        TDM_TRY(tdm_scorer_run(scorer, &outcome));
+        memcpy(scores->probabilities + first, outcome.output,
                (size_t)taken * sizeof *scores->probabilities);
+        tdm_scorer_empty(scorer);
         first += taken;
     }
     return TDM_OK;
@@ -87,7 +88,7 @@ static tdm_status open_blocks(prediction *predict, const tdm_strings *files)
     const tdm_predict_options *options = predict->options;
     tdm_run *run = predict->run;
     TDM_TRY(tdm_run_open_input(run, files, options->eager, options->stop, &predict->input));
-    TDM_TRY(tdm_extractor_create(run->featurizer, predict->input, run->pool, TDM_SELECT_ALL, 0,
+    TDM_TRY(tdm_extractor_create(run->task.featurizer, predict->input, run->pool, TDM_SELECT_ALL, 0,
                                  &predict->extractor));
     TDM_TRY(keep_columns(predict));
     if (options->eager && !tdm_input_seekable(predict->input))

@@ -42,7 +42,7 @@ typedef struct tdm_prediction_counts {
     int64_t bad_records;
 } tdm_prediction_counts;
 
-/* Predicts files (globs, "-") with a run that was opened for TDM_CTR_PREDICTION. TDM_E_ARG for a
+/* Predicts files (globs, "-") with a run that was opened for TDM_USE_PREDICTION. TDM_E_ARG for a
  * column that the records lack. */
 TDM_MUST_CHECK tdm_status tdm_predict_run(tdm_run *run, const tdm_strings *files,
                                           const tdm_predict_options *options,

@@ -282,8 +282,9 @@ static tdm_status describe_models(int task, tdm_text *text)
 static tdm_status describe_mlm(tdm_text *text)
 {
     const tdm_config_schema *train = tdm_train_schema(TDM_TASK_MLM);
-    const tdm_config_schema tokens = {
-        .size = train->size, .keys = &train->keys[train->count - 1], .count = 1};
+    const tdm_config_schema tokens = {.size = train->size,
+                                      .keys = &train->keys[train->count - TDM_TEXT_TRAIN_KEYS],
+                                      .count = TDM_TEXT_TRAIN_KEYS};
     TDM_TRY(tdm_text_printf(text,
                             "\n# task: mlm: text in place of features, optimizer and metrics; "
                             "train.batch_tokens in place of train.batch_size; data.format is "

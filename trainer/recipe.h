@@ -5,17 +5,17 @@
 #include "data/input.h"
 #include "data/options.h"
 #include "features/feature_spec.h"
-#include "models/model.h"
 #include "models/encoder.h"
+#include "models/model.h"
 #include "text/text_options.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
 
-typedef enum tdm_task {
+typedef enum tdm_task_kind {
     TDM_TASK_CTR = 0,
     TDM_TASK_MLM = 1,
     TDM_TASK_CLASSIFY = 2,
-} tdm_task;
+} tdm_task_kind;
 
 typedef enum tdm_precision {
     TDM_PRECISION_AUTO = 0,
@@ -30,17 +30,19 @@ typedef enum tdm_device_choice {
 } tdm_device_choice;
 
 typedef struct tdm_train_options {
-    int64_t epochs;           /* 0: without end, until max_steps */
-    int64_t max_steps;        /* 0: none */
-    int64_t batch_size;       /* ctr */
-    int64_t batch_tokens;     /* mlm */
-    int precision;            /* tdm_precision */
-    double clip_norm;         /* 0: off */
-    int64_t eval_every_steps; /* 0: at the end only */
-    int64_t log_every_steps;  /* a line of metrics.jsonl */
-    double log_every_seconds; /* a line on stderr that is no terminal */
-    int device;               /* tdm_device_choice */
-    int64_t threads;          /* 0: one a core */
+    int64_t epochs;             /* 0: without end, until max_steps */
+    int64_t max_steps;          /* 0: none */
+    int64_t batch_size;         /* ctr */
+    int64_t batch_tokens;       /* text */
+    int64_t micro_batch_tokens; /* text: that go through the model at a time; 0: all */
+    bool recompute;             /* text: layers run twice, to save memory */
+    int precision;              /* tdm_precision */
+    double clip_norm;           /* 0: off */
+    int64_t eval_every_steps;   /* 0: at the end only */
+    int64_t log_every_steps;    /* a line of metrics.jsonl */
+    double log_every_seconds;   /* a line on stderr that is no terminal */
+    int device;                 /* tdm_device_choice */
+    int64_t threads;            /* 0: one a core */
 } tdm_train_options;
 
 typedef enum tdm_keep_best {
@@ -62,7 +64,7 @@ typedef struct tdm_checkpoint_options {
 typedef struct tdm_recipe {
     char *path; /* of the file, for messages */
     /* the sections, as the table in recipe_schema.c says */
-    int task; /* tdm_task */
+    int task; /* tdm_task_kind */
     int64_t seed;
     tdm_data_options data;
     tdm_feature_options features; /* ctr, like optimizer and metrics */

@@ -11,7 +11,8 @@ const tdm_config_schema *tdm_recipe_schema(int task);
 /* The models of a task, ended by NULL. */
 const tdm_model_type *const *tdm_recipe_models(int task);
 
-/* The keys of a task's `train` section; the last one is train.batch_tokens where it is mlm's. */
+/* The keys of a task's `train` section; the last TDM_TEXT_TRAIN_KEYS are of text only. */
+#define TDM_TEXT_TRAIN_KEYS 3
 const tdm_config_schema *tdm_train_schema(int task);
 
 /* The section `model`, bound: a struct that begins with what every model has and goes on with the

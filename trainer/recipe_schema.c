@@ -12,7 +12,7 @@ const char *const tdm_keep_best_names[] = {"auc", "logloss", "none", NULL};
 
 #define TRAIN(member) offsetof(tdm_train_options, member)
 
-/* The first key is of ctr only, the last one of mlm only. */
+/* The first key is of ctr only, the last TDM_TEXT_TRAIN_KEYS of text only. */
 static const tdm_config_key train_keys[] = {
     {.name = "batch_size",
      .type = TDM_CONFIG_INT,
@@ -89,13 +89,30 @@ static const tdm_config_key train_keys[] = {
      .min = 1,
      .max = 1 << 26,
      .help = "most tokens of a step, shared out over data.lanes"},
+    {.name = "micro_batch_tokens",
+     .type = TDM_CONFIG_INT,
+     .offset = TRAIN(micro_batch_tokens),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 26,
+     .help = "tokens that go through the model at a time, whose gradients are added up over the "
+             "step; 0: all of them. Less takes less memory"},
+    {.name = "recompute",
+     .type = TDM_CONFIG_BOOL,
+     .offset = TRAIN(recompute),
+     .fallback = "false",
+     .help = "run each layer again in the backward pass instead of keeping what it computed: less "
+             "memory, about a third more work"},
 };
-#define TRAIN_KEYS ((int)(sizeof train_keys / sizeof train_keys[0]) - 1)
+#define TRAIN_KEYS    ((int)(sizeof train_keys / sizeof train_keys[0]))
+#define CTR_ONLY_KEYS 1
 
-static const tdm_config_schema train_schema = {
-    .size = sizeof(tdm_train_options), .keys = train_keys, .count = TRAIN_KEYS};
-static const tdm_config_schema text_train_schema = {
-    .size = sizeof(tdm_train_options), .keys = train_keys + 1, .count = TRAIN_KEYS};
+static const tdm_config_schema train_schema = {.size = sizeof(tdm_train_options),
+                                               .keys = train_keys,
+                                               .count = TRAIN_KEYS - TDM_TEXT_TRAIN_KEYS};
+static const tdm_config_schema text_train_schema = {.size = sizeof(tdm_train_options),
+                                                    .keys = train_keys + CTR_ONLY_KEYS,
+                                                    .count = TRAIN_KEYS - CTR_ONLY_KEYS};
 
 #define CHECKPOINT(member) offsetof(tdm_checkpoint_options, member)
 

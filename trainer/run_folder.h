@@ -1,7 +1,8 @@
 /* The run folder: all that a training leaves behind and all that predicting needs.
  *
  *   recipe.yaml       the resolved recipe; a folder that has it holds a run
- *   features.json     the feature spec and the shape of the records
+ *   features.json     ctr: the feature spec and the shape of the records
+ *   tokenizer.json    text: the tokenizer
  *   metrics.jsonl     a line an event, see below
  *   quarantine.txt    bad records, where the recipe keeps them
  *   checkpoints/      see checkpoint.h
@@ -15,6 +16,7 @@
 
 #define TDM_RUN_RECIPE     "recipe.yaml"
 #define TDM_RUN_FEATURES   "features.json"
+#define TDM_RUN_TOKENIZER  "tokenizer.json"
 #define TDM_RUN_METRICS    "metrics.jsonl"
 #define TDM_RUN_QUARANTINE "quarantine.txt"
 #define TDM_RUN_LOCK       "lock"

@@ -2,16 +2,13 @@
 #ifndef TDM_TRAINER_RUN_MODEL_H
 #define TDM_TRAINER_RUN_MODEL_H
 
-#include "features/ctr_featurizer.h"
-#include "trainer/recipe.h"
 #include "trainer/scorer.h"
 
 typedef struct tdm_run_options {
     const char
-        *checkpoint;    /* "best", "last" or a step; NULL: best if there is one, else the last */
-    int threads;        /* 0: one a core */
-    int64_t batch_size; /* 0: the recipe's */
-    tdm_ctr_use use;    /* TDM_CTR_EVALUATION or TDM_CTR_PREDICTION */
+        *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
+    int threads;     /* 0: one a core */
+    tdm_use use;     /* TDM_USE_EVALUATION or TDM_USE_PREDICTION */
 } tdm_run_options;
 
 /* Everything is the run's; borrow what you need. */
@@ -19,11 +16,10 @@ typedef struct tdm_run {
     char *folder;
     int64_t step; /* of the checkpoint */
     tdm_recipe *recipe;
-    tdm_feature_spec *spec;
     tdm_record_format *format;
     tdm_pool *pool;
     tdm_backend *backend;
-    tdm_featurizer *featurizer;
+    tdm_task task;
     tdm_model *model; /* allocated for inference, weights loaded */
     tdm_scorer *scorer;
 } tdm_run;
@@ -39,15 +35,5 @@ void tdm_run_close(tdm_run *run);
 TDM_MUST_CHECK tdm_status tdm_run_open_input(const tdm_run *run, const tdm_strings *files,
                                              bool eager, const atomic_bool *cancel,
                                              tdm_input **out);
-
-/* The feature spec of a run folder and the shape of its records; see tdm_feature_spec_load(). */
-TDM_MUST_CHECK tdm_status tdm_run_load_features(const char *run_folder, tdm_feature_spec **spec,
-                                                tdm_record_format **format);
-
-/* Plans the recipe's model on such features and batches; see tdm_model_create(). */
-TDM_MUST_CHECK tdm_status tdm_recipe_create_model(const tdm_recipe *recipe,
-                                                  const tdm_feature_spec *spec,
-                                                  const tdm_batch_layout *batch,
-                                                  tdm_backend *backend, tdm_model **out);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "core/memory.h"
 #include "trainer/device.h"
-#include "trainer/run_model.h"
 
 static tdm_status open_eval(tdm_session *session, const atomic_bool *stop)
 {
@@ -24,7 +23,7 @@ static tdm_status open_eval(tdm_session *session, const atomic_bool *stop)
     } else if (recipe->eval.hold_out <= 0) {
         return TDM_OK;
     }
-    return tdm_extractor_create(session->featurizer, input, session->pool, selection,
+    return tdm_extractor_create(session->task.featurizer, input, session->pool, selection,
                                 recipe->eval.hold_out, &session->eval_extractor);
 }
 
@@ -32,12 +31,9 @@ static tdm_status open_train(tdm_session *session, const atomic_bool *stop)
 {
     tdm_recipe *recipe = session->recipe;
     TDM_TRY(tdm_recipe_open_input(recipe, session->pool, stop, &session->input));
-    TDM_TRY(tdm_recipe_feature_spec(recipe, session->input, &session->spec));
-    TDM_TRY(tdm_ctr_featurizer_create(session->spec, tdm_input_format(session->input),
-                                      session->pool, recipe->train.batch_size, TDM_CTR_TRAINING,
-                                      &session->featurizer));
+    TDM_TRY(tdm_task_open(recipe, session->input, session->pool, TDM_USE_TRAINING, &session->task));
     bool holds_out = recipe->eval.hold_out > 0;
-    return tdm_extractor_create(session->featurizer, session->input, session->pool,
+    return tdm_extractor_create(session->task.featurizer, session->input, session->pool,
                                 holds_out ? TDM_SELECT_TRAINING : TDM_SELECT_ALL,
                                 recipe->eval.hold_out, &session->extractor);
 }
@@ -65,8 +61,7 @@ static tdm_status open_session(tdm_session *session, const atomic_bool *stop)
     TDM_TRY(session->backend->type->properties(session->backend, &session->properties));
     TDM_TRY(open_train(session, stop));
     TDM_TRY(open_eval(session, stop));
-    TDM_TRY(tdm_recipe_create_model(recipe, session->spec, &session->featurizer->batch,
-                                    session->backend, &session->model));
+    TDM_TRY(tdm_task_model(&session->task, recipe, session->backend, &session->model));
     return find_cache(session);
 }
 
@@ -86,8 +81,7 @@ void tdm_session_deinit(tdm_session *session)
     tdm_extractor_destroy(session->eval_extractor);
     tdm_input_close(session->eval_input);
     tdm_extractor_destroy(session->extractor);
-    tdm_featurizer_destroy(session->featurizer);
-    tdm_feature_spec_destroy(session->spec);
+    tdm_task_close(&session->task);
     tdm_input_close(session->input);
     tdm_backend_destroy(session->backend);
     tdm_pool_destroy(session->pool);

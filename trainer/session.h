@@ -5,8 +5,7 @@
 
 #include "data/extract.h"
 #include "data/pipeline.h"
-#include "features/ctr_featurizer.h"
-#include "trainer/recipe.h"
+#include "trainer/task.h"
 
 #define TDM_RING_DEPTH 4 /* batches */
 
@@ -16,8 +15,7 @@ typedef struct tdm_session {
     tdm_backend *backend;
     tdm_backend_properties properties;
     tdm_input *input;
-    tdm_feature_spec *spec;
-    tdm_featurizer *featurizer; /* of training; evaluations use it too */
+    tdm_task task; /* of training; evaluations use it too */
     tdm_extractor *extractor;
     tdm_input *eval_input;         /* NULL: none, or hold_out */
     tdm_extractor *eval_extractor; /* NULL: no evaluation */

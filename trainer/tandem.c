@@ -17,7 +17,7 @@ struct tdm_predictor {
 static tdm_status open_predictor(tdm_predictor *predictor, const char *run,
                                  const tdm_predictor_options *options)
 {
-    tdm_run_options run_options = {.use = TDM_CTR_PREDICTION};
+    tdm_run_options run_options = {.use = TDM_USE_PREDICTION};
     if (options != NULL) {
         run_options.checkpoint = options->checkpoint;
         run_options.threads = options->threads;
@@ -25,8 +25,9 @@ static tdm_status open_predictor(tdm_predictor *predictor, const char *run,
     TDM_TRY(tdm_run_open(run, &run_options, &predictor->run));
     TDM_TRY(tdm_memory_input_create(
         predictor->run->format, predictor->run->recipe->data.max_record_bytes, &predictor->input));
-    return tdm_extractor_create(predictor->run->featurizer, tdm_memory_input_get(predictor->input),
-                                predictor->run->pool, TDM_SELECT_ALL, 0, &predictor->extractor);
+    return tdm_extractor_create(predictor->run->task.featurizer,
+                                tdm_memory_input_get(predictor->input), predictor->run->pool,
+                                TDM_SELECT_ALL, 0, &predictor->extractor);
 }
 
 tdm_status tdm_predictor_open(const char *run, const tdm_predictor_options *options,

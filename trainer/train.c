@@ -63,31 +63,9 @@ static tdm_status begin_anew(tdm_training *training)
         TDM_TRY(init_from_run(training));
     TDM_TRY(tdm_run_folder_cut(training->folder, 0));
     TDM_TRY(tdm_bad_record_log_restore(training->bad, &none));
-    TDM_TRY(tdm_feature_spec_save(training->session.spec, tdm_input_format(training->session.input),
-                                  tdm_run_folder_file(folder, TDM_RUN_FEATURES)));
+    const tdm_task *task = &training->session.task;
+    TDM_TRY(task->type->save(task, training->session.input, tdm_run_folder_path(folder)));
     return put_recipe(training);
-}
-
-/* The features must still be those that the weights were trained on. */
-static tdm_status check_features(const tdm_training *training)
-{
-    const char *path = tdm_run_folder_file(training->folder, TDM_RUN_FEATURES);
-    tdm_feature_spec *spec;
-    tdm_record_format *format;
-    uint64_t saved = 0, now = 0;
-    TDM_TRY(tdm_feature_spec_load(path, &spec, &format));
-    tdm_status status = tdm_feature_spec_hash(spec, format, &saved);
-    if (status == TDM_OK)
-        status = tdm_feature_spec_hash(training->session.spec,
-                                       tdm_input_format(training->session.input), &now);
-    if (status == TDM_OK && saved != now)
-        status = tdm_fail(TDM_E_CONFIG,
-                          "%s: the features or the columns of the training data are not what they "
-                          "were: change them back, or train into another folder (output.dir)",
-                          path);
-    tdm_feature_spec_destroy(spec);
-    tdm_record_format_destroy(format);
-    return status;
 }
 
 /* Takes from the run that will be resumed what the input's size once decided. */
@@ -134,9 +112,12 @@ static tdm_status allocate(tdm_training *training)
     TDM_TRY(tdm_optimizer_create(&recipe->optimizer, session->model, session->backend,
                                  &training->optimizer));
     TDM_TRY(type->alloc(session->backend, sizeof(tdm_step_scalars), &training->device_scalars));
-    if (!session->properties.host_memory)
-        TDM_TRY(type->host_alloc(session->backend, (size_t)recipe->train.batch_size * sizeof(float),
-                                 &training->probabilities));
+    TDM_TRY(tdm_batch_parts_create(&session->task.featurizer->batch, &session->task.model_batch,
+                                   session->backend, &training->parts));
+    if (session->task.output != NULL && !session->properties.host_memory)
+        TDM_TRY(type->host_alloc(session->backend,
+                                 (size_t)session->task.model_batch.batch_size * sizeof(float),
+                                 &training->output));
     TDM_TRY(tdm_train_state_init(&training->state, (tdm_keep_best)recipe->checkpoint.keep_best));
     TDM_TRY(tdm_bad_record_log_create(
         (tdm_bad_record_policy)recipe->data.on_bad_record, recipe->data.max_bad_records,
@@ -147,8 +128,7 @@ static tdm_status allocate(tdm_training *training)
         return TDM_OK;
     }
     TDM_TRY(tdm_metrics_init(&training->eval_metrics, recipe->metrics.exact_auc_rows));
-    return tdm_scorer_create(session->model, session->featurizer, session->backend,
-                             &training->scorer);
+    return tdm_scorer_create(session->model, &session->task, session->backend, &training->scorer);
 }
 
 static tdm_status start_pipeline(tdm_training *training)
@@ -159,7 +139,7 @@ static tdm_status start_pipeline(tdm_training *training)
         options.start = &training->state.position;
     TDM_TRY(tdm_pipeline_create(&options, &training->pipeline));
     return tdm_batch_feed_init(&training->feed, training->pipeline, session->backend,
-                               &session->properties, session->featurizer->batch.bytes);
+                               &session->properties, session->task.featurizer->batch.bytes);
 }
 
 static void start_clocks(tdm_training *training)
@@ -193,7 +173,9 @@ static tdm_status begin(tdm_training *training)
     TDM_TRY(find_checkpoint(training, &step));
     TDM_TRY(allocate(training));
     if (step >= 0) {
-        TDM_TRY(check_features(training));
+        const tdm_task *task = &training->session.task;
+        TDM_TRY(task->type->check(task, training->session.input,
+                                  tdm_run_folder_path(training->folder)));
         TDM_TRY(tdm_training_restore(training, step));
         TDM_TRY(put_recipe(training));
     } else {
@@ -363,8 +345,9 @@ static void close_training(tdm_training *training)
     tdm_train_state_deinit(&training->state);
     if (training->device_scalars != NULL)
         session->backend->type->free(session->backend, training->device_scalars);
-    if (training->probabilities != NULL)
-        session->backend->type->host_free(session->backend, training->probabilities);
+    if (training->output != NULL)
+        session->backend->type->host_free(session->backend, training->output);
+    tdm_batch_parts_destroy(training->parts);
     tdm_session_deinit(session);
     tdm_run_folder_close(training->folder);
 }

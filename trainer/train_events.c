@@ -255,8 +255,8 @@ static tdm_status run_evaluation(tdm_training *training, tdm_evaluation *out)
         .bad_records = log,
     };
     tdm_status status =
-        tdm_evaluate(training->scorer, training->session.eval_extractor, training->session.pool,
-                     &training->eval_metrics, &options, out);
+        tdm_evaluate(&training->session.task, training->scorer, training->session.eval_extractor,
+                     training->session.pool, &training->eval_metrics, &options, out);
     tdm_bad_record_log_destroy(log);
     training->eval_told = true;
     return status;

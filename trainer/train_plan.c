@@ -1,6 +1,7 @@
 /* The dry run: what a training will hold, without allocating the large parts. */
 #include "data/block_stream.h"
 #include "trainer/batch_feed.h"
+#include "trainer/batch_parts.h"
 #include "trainer/scorer.h"
 #include "trainer/session.h"
 #include "trainer/tensor_file.h"
@@ -44,10 +45,12 @@ static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan
 {
     const tdm_recipe *recipe = session->recipe;
     const tdm_pipeline_options options = tdm_session_pipeline(session);
-    plan->batch_bytes = (int64_t)session->featurizer->batch.bytes;
+    plan->batch_bytes = (int64_t)session->task.featurizer->batch.bytes;
     TDM_TRY(tdm_pipeline_plan_bytes(&options, &plan->pipeline_bytes));
     plan->pipeline_bytes +=
-        tdm_batch_feed_bytes(&session->properties, session->featurizer->batch.bytes);
+        tdm_batch_feed_bytes(&session->properties, session->task.featurizer->batch.bytes) +
+        tdm_batch_parts_bytes(&session->task.featurizer->batch, &session->task.model_batch,
+                              session->properties.host_memory);
     double rate;
     TDM_TRY(tdm_row_rate(session->extractor, &rate));
     plan->rows = plan->steps = -1;
@@ -75,10 +78,10 @@ static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *pl
     int64_t block_bytes = tdm_input_block_bytes(input);
     int64_t block =
         block_bytes + (int64_t)(rate * (double)block_bytes *
-                                (double)tdm_extract_row_bytes(&session->featurizer->columns));
+                                (double)tdm_extract_row_bytes(&session->task.featurizer->columns));
     plan->eval_bytes = kept * (int64_t)sizeof(tdm_auc_entry) +
                        (plan->eval_rows > exact ? TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin) : 0) +
-                       tdm_scorer_bytes(session->featurizer) +
+                       tdm_scorer_bytes(&session->task, session->properties.host_memory) +
                        tdm_block_stream_depth(session->pool) * block;
     return TDM_OK;
 }

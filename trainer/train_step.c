@@ -15,49 +15,70 @@ static double schedule_progress(const tdm_training *training)
     return ((double)state->position.epoch + state->share) / (double)train->epochs;
 }
 
-static tdm_status write_scalars(tdm_training *training, int64_t epoch)
+static tdm_status write_scalars(tdm_training *training, const tdm_fed_batch *fed)
 {
     tdm_backend *backend = training->session.backend;
+    const tdm_task *task = &training->session.task;
     training->scalars = (tdm_step_scalars){
         .step = training->state.step + 1,
-        .epoch = epoch,
+        .epoch = fed->delivery->epoch,
         .clip_norm = training->recipe->train.clip_norm,
         .loss_scale = 1,
     };
     tdm_optimizer_learning_rates(&training->recipe->optimizer, training->state.step + 1,
                                  schedule_progress(training), &training->scalars);
+    if (task->type->weigh != NULL)
+        task->type->weigh(task, &fed->delivery->batch, &training->scalars);
     return backend->type->copy_in(backend, training->device_scalars, &training->scalars,
                                   sizeof training->scalars, NULL);
 }
 
-/* Puts the whole step on the stream. Each row is scored by the forward pass, before its update. */
+/* Forward and backward of the batch, part by part; the last part is left in *data. */
+static tdm_status run_parts(tdm_training *training, const tdm_fed_batch *fed,
+                            const unsigned char **data)
+{
+    tdm_model *model = training->session.model;
+    tdm_step_scalars *scalars = training->device_scalars;
+    tdm_batch_parts_begin(training->parts, &fed->delivery->batch, fed->data);
+    for (bool accumulate = false;; accumulate = true) {
+        const unsigned char *part;
+        TDM_TRY(tdm_batch_parts_next(training->parts, &part, NULL));
+        if (part == NULL)
+            return TDM_OK;
+        TDM_TRY(tdm_model_forward(model, part, scalars, true, NULL));
+        TDM_TRY(tdm_model_backward(model, part, scalars, accumulate, NULL));
+        *data = part;
+    }
+}
+
+/* Puts the whole step on the stream. Each row is scored before its update. */
 static tdm_status launch(tdm_training *training, const tdm_fed_batch *fed)
 {
     tdm_backend *backend = training->session.backend;
-    tdm_model *model = training->session.model;
     tdm_step_scalars *scalars = training->device_scalars;
-    TDM_TRY(write_scalars(training, fed->delivery->epoch));
-    TDM_TRY(tdm_model_forward(model, fed->data, scalars, true, NULL));
-    TDM_TRY(tdm_model_backward(model, fed->data, scalars, false, NULL));
-    TDM_TRY(tdm_optimizer_step(training->optimizer, fed->data, scalars, NULL));
+    const unsigned char *data = NULL;
+    TDM_TRY(write_scalars(training, fed));
+    TDM_TRY(run_parts(training, fed, &data));
+    TDM_TRY(tdm_optimizer_step(training->optimizer, data, scalars, NULL));
     TDM_TRY(backend->type->copy_out(backend, &training->scalars, scalars, sizeof *scalars, NULL));
-    if (training->probabilities == NULL)
+    if (training->output == NULL)
         return TDM_OK;
     size_t bytes = (size_t)fed->delivery->batch.rows * sizeof(float);
-    tdm_matrix probabilities;
-    TDM_TRY(tdm_model_output(model, "probabilities", &probabilities));
-    return backend->type->copy_out(backend, training->probabilities, probabilities.data, bytes,
-                                   NULL);
+    tdm_matrix output;
+    TDM_TRY(tdm_model_output(training->session.model, training->session.task.output, &output));
+    return backend->type->copy_out(backend, training->output, output.data, bytes, NULL);
 }
 
-static const float *probabilities(const tdm_training *training)
+/* What the model put out for the batch; NULL where the task has no use for it. */
+static const float *output_of(const tdm_training *training)
 {
-    tdm_matrix probabilities;
-    if (training->probabilities != NULL)
-        return training->probabilities;
-    return tdm_model_output(training->session.model, "probabilities", &probabilities) == TDM_OK
-               ? probabilities.data
-               : NULL;
+    tdm_matrix output;
+    const char *name = training->session.task.output;
+    if (training->output != NULL)
+        return training->output;
+    if (name == NULL || tdm_model_output(training->session.model, name, &output) != TDM_OK)
+        return NULL;
+    return output.data;
 }
 
 /* ---- numbers that are not finite ------------------------------------------------------------- */
@@ -81,13 +102,13 @@ static void describe_rows(const tdm_training *training, const tdm_batch *batch, 
                           size_t bytes)
 {
     const uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
-    const float *scores = probabilities(training);
+    const float *scores = output_of(training);
     uint64_t first = samples[0], last = samples[0];
     int64_t bad = -1;
     for (int64_t i = 0; i < batch->rows; i++) {
         first = samples[i] < first ? samples[i] : first;
         last = samples[i] > last ? samples[i] : last;
-        if (bad < 0 && !isfinite(scores[i]))
+        if (bad < 0 && scores != NULL && !isfinite(scores[i]))
             bad = i;
     }
     char from[200], to[200], worst[200] = "";
@@ -102,18 +123,28 @@ static void describe_rows(const tdm_training *training, const tdm_batch *batch, 
                  ", the first bad prediction is of %s row %u", worst, (unsigned)samples[bad]);
 }
 
+static bool has_finite_losses(const tdm_step_scalars *scalars)
+{
+    bool finite = true;
+    for (int i = 0; i < TDM_LOSSES; i++)
+        finite = finite && isfinite(scalars->losses[i].loss_sum);
+    return finite;
+}
+
 static tdm_status report_numbers(tdm_training *training, const tdm_batch *batch)
 {
     char tensor[128], rows[560];
-    const char *what = isfinite(training->scalars.losses[0].loss_sum) ? "a gradient" : "the loss";
+    const char *what = has_finite_losses(&training->scalars) ? "a gradient" : "the loss";
+    bool has_tables = tdm_model_sparse_gradient_count(training->session.model) > 0;
     describe_rows(training, batch, rows, sizeof rows);
     TDM_TRY(tdm_model_find_non_finite(training->session.model, tensor));
     return tdm_fail(TDM_E_NUMERIC,
                     "step %lld: %s is not a finite number; the first bad tensor is %s; %s; lower "
-                    "optimizer.dense.learning_rate and optimizer.sparse.learning_rate, or set "
-                    "train.clip_norm",
+                    "%s, or set train.clip_norm",
                     (long long)training->state.step + 1, what,
-                    tensor[0] == '\0' ? "none that is left" : tensor, rows);
+                    tensor[0] == '\0' ? "none that is left" : tensor, rows,
+                    has_tables ? "optimizer.dense.learning_rate and optimizer.sparse.learning_rate"
+                               : "optimizer.learning_rate");
 }
 
 /* ---- the step -------------------------------------------------------------------------------- */
@@ -121,9 +152,10 @@ static tdm_status report_numbers(tdm_training *training, const tdm_batch *batch)
 static tdm_status account(tdm_training *training, const tdm_batch *batch)
 {
     tdm_train_state *state = &training->state;
-    int label = tdm_batch_layout_find(batch->layout, "label");
-    TDM_TRY(tdm_metrics_add(&state->window, probabilities(training), tdm_batch_data(batch, label),
-                            tdm_batch_data(batch, TDM_BATCH_WEIGHT), batch->rows));
+    const tdm_task *task = &training->session.task;
+    const tdm_outcome outcome = {
+        .batch = batch, .scalars = &training->scalars, .output = output_of(training)};
+    TDM_TRY(task->type->add(task, &state->window, &outcome));
     state->step++;
     state->rows += batch->rows;
     state->learning_rate = training->scalars.dense_learning_rate;
@@ -143,7 +175,7 @@ tdm_status tdm_training_step(tdm_training *training, const tdm_fed_batch *fed)
     if (!is_last)
         tdm_batch_feed_ahead(&training->feed);
     TDM_TRY(backend->type->stream_sync(backend, NULL));
-    if (!isfinite(training->scalars.losses[0].loss_sum) || training->scalars.found_inf != 0)
+    if (!has_finite_losses(&training->scalars) || training->scalars.found_inf != 0)
         return report_numbers(training, batch);
     return account(training, batch);
 }

@@ -9,6 +9,7 @@
 #define TDM_TRAINER_TRAINING_H
 
 #include "trainer/batch_feed.h"
+#include "trainer/batch_parts.h"
 #include "trainer/evaluate.h"
 #include "trainer/run_folder.h"
 #include "trainer/session.h"
@@ -47,7 +48,8 @@ typedef struct tdm_training {
     tdm_bad_record_log *bad;
     tdm_step_scalars *device_scalars;
     tdm_step_scalars scalars;
-    float *probabilities; /* a copy of the device's; NULL where the host reads its memory */
+    float *output; /* a copy of the task's; NULL where the host reads the device's memory */
+    tdm_batch_parts *parts;
     tdm_train_state state;
     int64_t start_rows;   /* of the state, when this process took over */
     int64_t resumed_step; /* -1: began anew */

@@ -18,7 +18,7 @@ static void evaluate(const char *checkpoint, tdm_evaluation *out, int64_t *step)
 {
     tdm_run *opened;
     const tdm_run_options options = {
-        .checkpoint = checkpoint, .threads = 3, .use = TDM_CTR_EVALUATION};
+        .checkpoint = checkpoint, .threads = 3, .use = TDM_USE_EVALUATION};
     ck_assert_ok(tdm_run_open(tdm_clicks.run, &options, &opened));
     char *paths[] = {tdm_clicks.eval_data};
     const tdm_strings files = {.items = paths, .count = 1};
@@ -51,7 +51,7 @@ START_TEST(test_evaluation_of_a_run)
     evaluate(NULL, &evaluation, &step);
     ck_assert_int_eq(step, result.best_step);
     tdm_run *opened;
-    tdm_run_options options = {.checkpoint = "17", .use = TDM_CTR_EVALUATION};
+    tdm_run_options options = {.checkpoint = "17", .use = TDM_USE_EVALUATION};
     ck_assert_fails(tdm_run_open(tdm_clicks.run, &options, &opened), TDM_E_STATE,
                     "no checkpoint of step 17");
     options.checkpoint = "newest";
@@ -75,7 +75,7 @@ START_TEST(test_a_run_of_a_gpu_is_used_on_a_cpu)
     ck_assert_ok(
         tdm_file_put(tdm_test_path(tdm_clicks.run, "recipe.yaml"), text, strlen(text), NULL));
     tdm_free(text);
-    const tdm_run_options options = {.use = TDM_CTR_PREDICTION};
+    const tdm_run_options options = {.use = TDM_USE_PREDICTION};
     ck_assert_ok(tdm_run_open(tdm_clicks.run, &options, &opened));
     tdm_run_close(opened);
     tdm_clicks_end();
@@ -88,7 +88,7 @@ START_TEST(test_no_best_without_evaluations)
     tdm_clicks_begin(500);
     ck_assert_ok(tdm_clicks_train(LOGISTIC, WITH(tdm_clicks_eval(), "checkpoint.keep_best=none"),
                                   &tdm_from_start, NULL));
-    tdm_run_options options = {.checkpoint = "best", .use = TDM_CTR_EVALUATION};
+    tdm_run_options options = {.checkpoint = "best", .use = TDM_USE_EVALUATION};
     ck_assert_fails(tdm_run_open(tdm_clicks.run, &options, &opened), TDM_E_STATE, "keep_best");
     options.checkpoint = NULL;
     ck_assert_ok(tdm_run_open(tdm_clicks.run, &options, &opened));

@@ -163,7 +163,7 @@ START_TEST(test_newer_run_folder)
         tdm_file_put(tdm_test_path(tdm_clicks.run, "recipe.yaml"), text, sizeof text - 1, NULL));
     ck_assert_fails(tdm_clicks_train(LOGISTIC, NULL, &tdm_go_on, NULL), TDM_E_VERSION, "newer");
     tdm_run *opened;
-    const tdm_run_options options = {.use = TDM_CTR_EVALUATION};
+    const tdm_run_options options = {.use = TDM_USE_EVALUATION};
     ck_assert_fails(tdm_run_open(tdm_clicks.run, &options, &opened), TDM_E_VERSION, "newer");
     tdm_clicks_end();
 }
