@@ -53,6 +53,29 @@ static ALWAYS_INLINE void store(float *to, vector value)
     *(vector_loose *)(void *)to = (vector_loose)value;
 }
 
+/* The first `count` < WIDTH floats; what is behind them is 0, and stays as it is. */
+static ALWAYS_INLINE vector load_part(const float *from, int64_t count)
+{
+#if defined(__AVX512F__)
+    return (vector)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), from);
+#else
+    vector value = {0};
+    for (int64_t i = 0; i < count; i++)
+        value[i] = from[i];
+    return value;
+#endif
+}
+
+static ALWAYS_INLINE void store_part(float *to, int64_t count, vector value)
+{
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1u), (__m512)value);
+#else
+    for (int64_t i = 0; i < count; i++)
+        to[i] = value[i];
+#endif
+}
+
 static ALWAYS_INLINE vector where(mask condition, vector value)
 {
     return (vector)((mask)value & condition);
