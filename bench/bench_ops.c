@@ -144,7 +144,7 @@ static void make_dense(world *w)
                                     .dense_learning_rate = 1e-6,
                                     .sparse_learning_rate = 1e-6,
                                     .loss_scale = 1.0,
-                                    .weight_sum = BATCH,
+                                    .losses[0].weight_sum = BATCH,
                                     .gradient_scale = 1.0};
 }
 
@@ -194,8 +194,8 @@ static void time_dense(world *w)
     TIME(w, "column_sum 4096 x 400", column_sum, .x = hidden[0], .sums = w->slab[0]);
     TIME(w, "relu_bwd 4096 x 400 with bias", relu_bwd, .y = hidden[0], .dy = hidden[1],
          .dx = hidden[1], .scale = 1, .bias_gradient = w->slab[0]);
-    TIME(w, "dropout 4096 x 400", dropout, .x = hidden[0], .y = hidden[1], .rate = 0.2f,
-         .samples = w->samples, .scalars = &w->scalars);
+    TIME(w, "dropout 4096 x 400", dropout, .x = hidden[0], .y = hidden[1],
+         .draws = {.rate = 0.2f, .samples = w->samples, .scalars = &w->scalars});
     TIME(w, "fm_fwd", fm_fwd, .embeddings = wide[0], .fields = FIELDS, .out = column[0],
          .sums = sums);
     TIME(w, "fm_bwd", fm_bwd, .embeddings = wide[0], .sums = sums, .dout = column[0],

@@ -66,8 +66,16 @@ static inline int64_t tdm_cpu_tile_rows(int64_t columns)
     return rows < 8 ? 8 : rows;
 }
 
-/* The draws of a row, but for its sample. */
+/* The draws of rows, but for what tdm_cpu_dropout_at() sets. With rate 0 nothing is looked at. */
 tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws);
+
+/* Those of row `row` of a matrix of so many columns. */
+static inline void tdm_cpu_dropout_at(const tdm_dropout_draws *draws, int64_t row, int64_t columns,
+                                      tdm_dropout_row *out)
+{
+    out->sample = draws->samples[draws->sample_rows == NULL ? row : draws->sample_rows[row]];
+    out->first = draws->positions == NULL ? 0 : draws->positions[row] * (uint32_t)columns;
+}
 
 /* TDM_E_UNSUPPORTED naming `op` unless each of the matrices is F32. */
 TDM_MUST_CHECK tdm_status tdm_cpu_need_f32(const char *op, const tdm_matrix *matrices, int count);

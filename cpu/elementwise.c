@@ -1,12 +1,8 @@
 /* Ops on the elements of matrices of [batch, columns], and their sums over rows. */
-#include "cpu/backend_cpu.h"
+#include "cpu/row_sums.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Rows of a sum over rows: each tile sums its own, then the sums are added in order. */
-#define SUM_TILE_ROWS    128
-#define SUM_TILE_COLUMNS 1024
 
 typedef struct add_job {
     const tdm_kernels *kernels;
@@ -43,6 +39,8 @@ tdm_status tdm_cpu_add(tdm_backend *backend, const tdm_add_args *args, tdm_strea
 
 tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws)
 {
+    if (draws->rate == 0.0f)
+        return (tdm_dropout_row){.scale = 1.0f};
     /* tdm_uniform(word) >= rate, in whole numbers: both sides times 2^24 are exact in double */
     double threshold = ceil((double)draws->rate * 0x1p24);
     return (tdm_dropout_row){.key = draws->key,
@@ -54,7 +52,7 @@ tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws)
 typedef struct dropout_job {
     const tdm_kernels *kernels;
     const tdm_dropout_args *args;
-    tdm_dropout_row draws; /* but for the sample */
+    tdm_dropout_row draws; /* but for what a row has of its own */
     int64_t rows, tile_rows;
 } dropout_job;
 
@@ -65,7 +63,12 @@ static void dropout_tile(void *context, int64_t index)
     tdm_dropout_row draws = job->draws;
     int64_t end = tdm_cpu_min(job->rows, (index + 1) * job->tile_rows);
     for (int64_t r = index * job->tile_rows; r < end; r++) {
-        draws.sample = args->draws.samples[r];
+        if (args->draws.rate == 0.0f) {
+            memmove(tdm_cpu_row(&args->y, r), tdm_cpu_row(&args->x, r),
+                    (size_t)args->x.columns * sizeof(float));
+            continue;
+        }
+        tdm_cpu_dropout_at(&args->draws, r, args->x.columns, &draws);
         job->kernels->dropout(args->x.columns, &draws, tdm_cpu_row(&args->x, r),
                               tdm_cpu_row(&args->y, r));
     }
@@ -86,56 +89,11 @@ tdm_status tdm_cpu_dropout(tdm_backend *backend, const tdm_dropout_args *args, t
 
 /* ---- sums over rows -------------------------------------------------------------------------- */
 
-typedef struct sum_job {
-    const tdm_kernels *kernels;
-    const tdm_matrix *x;
-    const tdm_relu_bwd_args *relu; /* NULL: a plain sum of x */
-    int64_t rows, columns;
-    float *sums;     /* NULL: none */
-    float *partials; /* [tiles, columns] */
-    int64_t tiles;
-} sum_job;
-
-static void sum_tile(void *context, int64_t index)
+static void sum_rows(const tdm_row_tile *tile)
 {
-    const sum_job *job = context;
-    float *sums = NULL;
-    if (job->sums != NULL) {
-        sums = job->partials + index * job->columns;
-        memset(sums, 0, (size_t)job->columns * sizeof(float));
-    }
-    int64_t end = tdm_cpu_min(job->rows, (index + 1) * SUM_TILE_ROWS);
-    for (int64_t r = index * SUM_TILE_ROWS; r < end; r++) {
-        if (job->relu != NULL)
-            job->kernels->relu_bwd(job->columns, job->relu->scale, tdm_cpu_row(&job->relu->y, r),
-                                   tdm_cpu_row(&job->relu->dy, r), tdm_cpu_row(&job->relu->dx, r),
-                                   sums);
-        else
-            job->kernels->add(job->columns, tdm_cpu_row(job->x, r), sums);
-    }
-}
-
-static void sum_partials(void *context, int64_t index)
-{
-    const sum_job *job = context;
-    int64_t begin = index * SUM_TILE_COLUMNS;
-    int64_t columns = tdm_cpu_min(job->columns - begin, SUM_TILE_COLUMNS);
-    for (int64_t t = 0; t < job->tiles; t++)
-        job->kernels->add(columns, job->partials + t * job->columns + begin, job->sums + begin);
-}
-
-static tdm_status run_sum(tdm_backend *backend, sum_job *job)
-{
-    job->kernels = tdm_cpu(backend)->kernels;
-    job->tiles = tdm_cpu_tiles(job->rows, SUM_TILE_ROWS);
-    if (job->sums != NULL)
-        TDM_TRY(tdm_cpu_scratch(
-            tdm_cpu(backend), (size_t)(job->tiles * job->columns) * sizeof(float), &job->partials));
-    tdm_pool_for(backend->pool, job->tiles, sum_tile, job);
-    if (job->sums != NULL)
-        tdm_pool_for(backend->pool, tdm_cpu_tiles(job->columns, SUM_TILE_COLUMNS), sum_partials,
-                     job);
-    return TDM_OK;
+    const tdm_column_sum_args *args = tile->args;
+    for (int64_t r = tile->begin; r < tile->end; r++)
+        tile->kernels->add(args->x.columns, tdm_cpu_row(&args->x, r), tile->sums[0]);
 }
 
 tdm_status tdm_cpu_column_sum(tdm_backend *backend, const tdm_column_sum_args *args,
@@ -143,20 +101,29 @@ tdm_status tdm_cpu_column_sum(tdm_backend *backend, const tdm_column_sum_args *a
 {
     (void)stream;
     TDM_CPU_NEED_F32("column_sum", args->x);
-    sum_job job = {.x = &args->x,
-                   .rows = tdm_cpu_rows(args->rows, args->x.rows),
-                   .columns = args->x.columns,
-                   .sums = args->sums};
-    return run_sum(backend, &job);
+    return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = sum_rows,
+                                                     .args = args,
+                                                     .rows = tdm_cpu_rows(args->rows, args->x.rows),
+                                                     .columns = args->x.columns,
+                                                     .targets = {args->sums}});
+}
+
+static void relu_bwd_rows(const tdm_row_tile *tile)
+{
+    const tdm_relu_bwd_args *args = tile->args;
+    for (int64_t r = tile->begin; r < tile->end; r++)
+        tile->kernels->relu_bwd(args->y.columns, args->scale, tdm_cpu_row(&args->y, r),
+                                tdm_cpu_row(&args->dy, r), tdm_cpu_row(&args->dx, r),
+                                tile->sums[0]);
 }
 
 tdm_status tdm_cpu_relu_bwd(tdm_backend *backend, const tdm_relu_bwd_args *args, tdm_stream *stream)
 {
     (void)stream;
     TDM_CPU_NEED_F32("relu_bwd", args->y, args->dy, args->dx);
-    sum_job job = {.relu = args,
-                   .rows = tdm_cpu_rows(args->rows, args->y.rows),
-                   .columns = args->y.columns,
-                   .sums = args->bias_gradient};
-    return run_sum(backend, &job);
+    return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = relu_bwd_rows,
+                                                     .args = args,
+                                                     .rows = tdm_cpu_rows(args->rows, args->y.rows),
+                                                     .columns = args->y.columns,
+                                                     .targets = {args->bias_gradient}});
 }

@@ -76,7 +76,7 @@ static void forward_tile(void *context, int64_t index)
     for (int f = 0; f < args->field_count; f++) {
         const tdm_embedding_field *field = &args->fields[f];
         if (is_plain(field, args->value_weights))
-            job->kernels->gather(end - begin, field->dim, args->tables + field->table,
+            job->kernels->gather(end - begin, field->dim, args->tables + field->table, field->dim,
                                  args->ids + field->values + begin, args->sum_fields,
                                  tdm_cpu_row(&args->out, begin) + field->column, args->out.stride);
         else

@@ -1,6 +1,6 @@
 # The kernels are compiled once for each instruction set; kernels_choice.c chooses one at run time.
 get_target_property(sources tdm_${name} SOURCES)
-list(FILTER sources EXCLUDE REGEX "/kernels(_sparse)?\\.c$")
+list(FILTER sources EXCLUDE REGEX "/kernels(_encoder|_sparse)?\\.c$")
 set_property(TARGET tdm_${name} PROPERTY SOURCES ${sources})
 
 set(variants baseline)
@@ -13,6 +13,7 @@ set(options_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma)
 foreach(variant ${variants})
     set(target tdm_${name}_${variant})
     add_library(${target} OBJECT ${CMAKE_SOURCE_DIR}/${name}/kernels.c
+                ${CMAKE_SOURCE_DIR}/${name}/kernels_encoder.c
                 ${CMAKE_SOURCE_DIR}/${name}/kernels_sparse.c)
     target_include_directories(${target} PRIVATE
                                $<TARGET_PROPERTY:tdm_${name},INCLUDE_DIRECTORIES>)

@@ -232,13 +232,15 @@ static ALWAYS_INLINE void philox_words(const philox_row *row, uint32_t group, wo
     out[3] = (words32)MM(unpackhi_epi64)(high01, high23);
 }
 
-static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float *y)
+/* Elements that begin with the first of `group`. */
+static ALWAYS_INLINE void drop_groups(int64_t n, const tdm_dropout_row *row, uint32_t group,
+                                      const float *x, float *y)
 {
     const philox_row start = philox_start(row);
     words32 drawn[4];
     int64_t i = 0;
     for (; i + 4 * WIDTH <= n; i += 4 * WIDTH) {
-        philox_words(&start, (uint32_t)(i / 4), drawn);
+        philox_words(&start, group + (uint32_t)(i / 4), drawn);
         for (int part = 0; part < 4; part++) {
             mask kept = (mask)(drawn[part] >> 8) >= (int32_t)row->threshold;
             store(y + i + part * WIDTH, where(kept, load(x + i + part * WIDTH) * row->scale));
@@ -246,17 +248,19 @@ static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float
     }
     if (i == n)
         return;
-    philox_words(&start, (uint32_t)(i / 4), drawn);
+    philox_words(&start, group + (uint32_t)(i / 4), drawn);
     for (int64_t rest = i; i < n; i++)
         y[i] = drop(row, drawn[(i - rest) / WIDTH][(i - rest) % WIDTH], x[i]);
 }
 
 #else
 
-static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float *y)
+static void drop_groups(int64_t n, const tdm_dropout_row *row, uint32_t group, const float *x,
+                        float *y)
 {
     for (int64_t i = 0; i < n; i += 4) {
-        tdm_philox_words drawn = tdm_random4(row->key, row->sample, row->epoch, (uint32_t)(i / 4));
+        tdm_philox_words drawn =
+            tdm_random4(row->key, row->sample, row->epoch, group + (uint32_t)(i / 4));
         for (int64_t j = i; j < n && j < i + 4; j++)
             y[j] = drop(row, drawn.words[j - i], x[j]);
     }
@@ -264,9 +268,22 @@ static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float
 
 #endif
 
+/* Elements before the first whole group are drawn one at a time. */
+static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float *y)
+{
+    int64_t head = -(int64_t)row->first & 3;
+    for (int64_t i = 0; i < head && i < n; i++)
+        y[i] = drop(row, tdm_random(row->key, row->sample, row->epoch, row->first + (uint32_t)i),
+                    x[i]);
+    if (n > head)
+        drop_groups(n - head, row, (row->first + 3) >> 2, x + head, y + head);
+}
+
+extern const tdm_encoder_kernels JOIN(tdm_encoder_kernels_, TDM_KERNELS);
 extern const tdm_kernels JOIN(tdm_kernels_, TDM_KERNELS);
 const tdm_kernels JOIN(tdm_kernels_, TDM_KERNELS) = {
     .name = STRING(TDM_KERNELS),
+    .encoder = &JOIN(tdm_encoder_kernels_, TDM_KERNELS),
     .add = add,
     .add_scaled = add_scaled,
     .scale = scale,

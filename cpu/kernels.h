@@ -25,12 +25,49 @@ typedef struct tdm_dropout_row {
     tdm_philox_key key;
     uint64_t sample;
     uint32_t epoch;
+    uint32_t first;     /* number of the row's first element */
     uint32_t threshold; /* kept where the upper 24 bits of a word reach it */
     float scale;        /* of kept elements */
 } tdm_dropout_row;
 
+/* What only encoders use. */
+typedef struct tdm_encoder_kernels {
+    /* One row of the op layer_norm_fwd, whose sum is made. beta may be NULL. */
+    void (*layer_norm_fwd)(int64_t n, const float *sum, const float *gamma, const float *beta,
+                           float eps, float *y, float *mean, float *rstd);
+    /* total = dsum + the gradient through y, gamma_sums += dy · normalized sum, beta_sums += dy;
+     * dsum and beta_sums may be NULL, and total may be dy or dsum */
+    void (*layer_norm_bwd)(int64_t n, const float *sum, const float *gamma, float mean, float rstd,
+                           const float *dy, const float *dsum, float *total, float *gamma_sums,
+                           float *beta_sums);
+
+    /* One row of the ops of these names; what is added up goes to sums unless NULL. dx may be dy. */
+    void (*activation_bwd)(int64_t n, tdm_activation activation, const float *x, const float *dy,
+                           float *dx, float *sums);
+    /* x, dx and sums have 2 n elements; dx may be x. */
+    void (*gated_fwd)(int64_t n, tdm_activation activation, const float *x, float *y);
+    void (*gated_bwd)(int64_t n, tdm_activation activation, const float *x, const float *dy,
+                      float *dx, float *sums);
+
+    /* The loss of one row. dlogits = gradient · dl/dz unless NULL, and may be logits. */
+    double (*softmax_loss)(int64_t n, const float *logits, int64_t label, float gradient,
+                           float *dlogits, bool *correct);
+
+    /* Turns `groups` times 2 · half elements by the sum of two angles, or back: coarse and fine are
+     * half cosines, then half sines. */
+    void (*rotary)(int64_t half, int64_t groups, const double *coarse, const double *fine,
+                   bool inverse, float *x);
+
+    /* out += Σ_i from[positions[i] · stride ..] */
+    void (*add_rows)(int64_t count, int64_t n, const int32_t *positions, const float *from,
+                     int64_t stride, float *out);
+} tdm_encoder_kernels;
+
 typedef struct tdm_kernels {
     const char *name; /* "baseline", "avx2", "avx512" */
+    const tdm_encoder_kernels *encoder;
+
+    /* ---- dense runs -------------------------------------------------------------------------- */
 
     /* y += x */
     void (*add)(int64_t n, const float *x, float *y);
@@ -53,15 +90,19 @@ typedef struct tdm_kernels {
     /* y = x · keep · scale; y may be x */
     void (*dropout)(int64_t n, const tdm_dropout_row *row, const float *x, float *y);
 
-    /* out[i · stride ..] = or += table[ids[i] · dim ..] */
-    void (*gather)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
-                   bool accumulate, float *out, int64_t stride);
+    /* ---- rows of tables ---------------------------------------------------------------------- */
+
+    /* out[i · stride ..] = or += table[ids[i] · table_stride ..], dim elements */
+    void (*gather)(int64_t count, int64_t dim, const float *table, int64_t table_stride,
+                   const uint32_t *ids, bool accumulate, float *out, int64_t stride);
     /* out += Σ_i scale · weights[i] · table[ids[i] · dim ..]; weights NULL: all 1 */
     void (*pool)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
                  const float *weights, float scale, float *out);
     /* out[u · dim ..] = Σ over i in [starts[u], starts[u + 1]) of dout[positions[i] · stride ..] */
     void (*sum_positions)(int64_t count, int64_t dim, const int32_t *starts,
                           const int32_t *positions, const float *dout, int64_t stride, float *out);
+
+    /* ---- interactions and updates ------------------------------------------------------------ */
 
     /* One row of the ops fm_fwd and fm_bwd. */
     float (*fm_fwd)(int64_t fields, int64_t dim, const float *embeddings, float *sums);

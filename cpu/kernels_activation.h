@@ -92,9 +92,16 @@ static ALWAYS_INLINE vector gelu_slope_vector(vector x)
     return slope + where(x > 0.0f, 1.0f - slope - slope);
 }
 
+/* x between -10 and 10, where e^(-2u) is all but 0 and infinite. */
+static ALWAYS_INLINE vector gelu_tanh_limit(vector x)
+{
+    return min_vector(constant(10.0f), max_vector(constant(-10.0f), x));
+}
+
 /* e^(-2u), u = √(2/π) (x + 0.044715 x³): ½ x (1 + tanh u) = x / (1 + e^(-2u)). */
 static ALWAYS_INLINE vector gelu_tanh_exponential(vector x)
 {
+    x = gelu_tanh_limit(x);
     return exp_vector(x *
                       multiply_add_vector(x * x, constant(-0.0713548163f), constant(-1.59576912f)));
 }
@@ -107,7 +114,7 @@ static ALWAYS_INLINE vector gelu_tanh_vector(vector x)
 /* With s = 1 / (1 + e^(-2u)): s + x s (1 - s) 2u'. Outside of ±10 it is 0 and 1. */
 static ALWAYS_INLINE vector gelu_tanh_slope_vector(vector x)
 {
-    x = min_vector(constant(10.0f), max_vector(constant(-10.0f), x));
+    x = gelu_tanh_limit(x);
     vector e = gelu_tanh_exponential(x), s = 1.0f / (1.0f + e);
     vector inner = multiply_add_vector(x * x, constant(0.214064449f), constant(1.59576912f));
     return multiply_add_vector(x * inner, e * s * s, s);

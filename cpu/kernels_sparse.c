@@ -4,30 +4,30 @@
 /* ---- embeddings ------------------------------------------------------------------------------ */
 
 static ALWAYS_INLINE void gather_rows(int64_t count, int64_t dim, const float *restrict table,
-                                      const uint32_t *restrict ids, bool accumulate,
-                                      float *restrict out, int64_t stride)
+                                      int64_t table_stride, const uint32_t *restrict ids,
+                                      bool accumulate, float *restrict out, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++) {
         if (i + AHEAD < count)
-            fetch_row(table + (int64_t)ids[i + AHEAD] * dim, dim);
-        const float *row = table + (int64_t)ids[i] * dim;
+            fetch_row(table + (int64_t)ids[i + AHEAD] * table_stride, dim);
+        const float *row = table + (int64_t)ids[i] * table_stride;
         float *to = out + i * stride;
         for (int64_t d = 0; d < dim; d++)
             to[d] = accumulate ? to[d] + row[d] : row[d];
     }
 }
 
-void KERNEL(gather)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
-                    bool accumulate, float *out, int64_t stride)
+void KERNEL(gather)(int64_t count, int64_t dim, const float *table, int64_t table_stride,
+                    const uint32_t *ids, bool accumulate, float *out, int64_t stride)
 {
-    if (dim == LINE && !accumulate)
-        gather_rows(count, LINE, table, ids, false, out, stride);
-    else if (dim == 1 && accumulate)
-        gather_rows(count, 1, table, ids, true, out, stride);
+    if (dim == LINE && table_stride == LINE && !accumulate)
+        gather_rows(count, LINE, table, LINE, ids, false, out, stride);
+    else if (dim == 1 && table_stride == 1 && accumulate)
+        gather_rows(count, 1, table, 1, ids, true, out, stride);
     else if (accumulate)
-        gather_rows(count, dim, table, ids, true, out, stride);
+        gather_rows(count, dim, table, table_stride, ids, true, out, stride);
     else
-        gather_rows(count, dim, table, ids, false, out, stride);
+        gather_rows(count, dim, table, table_stride, ids, false, out, stride);
 }
 
 void KERNEL(pool)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
@@ -235,12 +235,6 @@ void KERNEL(update)(int64_t n, const tdm_update_factors *factors, const float *g
                     float *values, float *moment1, float *moment2)
 {
     update_run(n, factors, gradients, values, moment1, moment2);
-}
-
-/* NULL moments stay NULL. */
-static ALWAYS_INLINE float *at(float *base, int64_t offset)
-{
-    return base == NULL ? NULL : base + offset;
 }
 
 static ALWAYS_INLINE void update_wide_rows(int64_t count, int64_t dim,

@@ -76,9 +76,32 @@ static ALWAYS_INLINE void store_part(float *to, int64_t count, vector value)
 #endif
 }
 
+/* As many floats as there are, at most WIDTH. */
+static ALWAYS_INLINE vector load_most(const float *from, int64_t count)
+{
+    return count >= WIDTH ? load(from) : load_part(from, count);
+}
+
+static ALWAYS_INLINE void store_most(float *to, int64_t count, vector value)
+{
+    if (count >= WIDTH)
+        store(to, value);
+    else
+        store_part(to, count, value);
+}
+
 static ALWAYS_INLINE vector where(mask condition, vector value)
 {
     return (vector)((mask)value & condition);
+}
+
+/* True in the first `count` lanes. */
+static ALWAYS_INLINE mask first_lanes(int64_t count)
+{
+    mask lanes = {0};
+    for (int lane = 0; lane < WIDTH; lane++)
+        lanes[lane] = lane;
+    return lanes < (int32_t)(count < WIDTH ? count : WIDTH);
 }
 
 static ALWAYS_INLINE vector multiply_add_vector(vector a, vector b, vector c)
@@ -109,6 +132,19 @@ static ALWAYS_INLINE float sum_lanes(float *values, int lanes)
     return values[0];
 }
 
+static ALWAYS_INLINE float sum_vector(vector value)
+{
+    float lanes[WIDTH];
+    store(lanes, value);
+    return sum_lanes(lanes, WIDTH);
+}
+
+/* NULL stays NULL. */
+static ALWAYS_INLINE float *at(float *base, int64_t offset)
+{
+    return base == NULL ? NULL : base + offset;
+}
+
 static ALWAYS_INLINE void fetch_row(const float *row, int64_t dim)
 {
     for (int64_t d = 0; d < dim; d += LINE)
@@ -125,8 +161,8 @@ static ALWAYS_INLINE void add_scaled_inline(int64_t n, float a, const float *__r
 #define KERNEL(name) JOIN(tdm_##name##_, TDM_KERNELS)
 
 /* kernels_sparse.c, for the table in kernels.c */
-void KERNEL(gather)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
-                    bool accumulate, float *out, int64_t stride);
+void KERNEL(gather)(int64_t count, int64_t dim, const float *table, int64_t table_stride,
+                    const uint32_t *ids, bool accumulate, float *out, int64_t stride);
 void KERNEL(pool)(int64_t count, int64_t dim, const float *table, const uint32_t *ids,
                   const float *weights, float scale, float *out);
 void KERNEL(sum_positions)(int64_t count, int64_t dim, const int32_t *starts,

@@ -98,22 +98,41 @@ bool case_relu_bwd(op_world *world, int n, tdm_relu_bwd_args *args)
     return true;
 }
 
+/* What a case of dropout draws from, but for its rate. Case n % 3: each row is a sample; rows share
+ * samples, and are at positions of them; they share samples at their beginning. */
+tdm_dropout_draws op_draws(op_world *world, int n, int64_t rows, int64_t valid)
+{
+    tdm_dropout_draws draws = {.key =
+                                   tdm_philox_make_key(0x123456789abcdefu, TDM_PURPOSE_DROPOUT, 5),
+                               .scalars = world->scalars};
+    uint64_t *samples = op_bytes(world, (size_t)rows * sizeof *samples);
+    uint32_t *sample_rows = op_bytes(world, (size_t)rows * sizeof *sample_rows);
+    uint32_t *positions = op_bytes(world, (size_t)rows * sizeof *positions);
+    for (int64_t r = 0; r < rows; r++) {
+        bool used = valid < 0 || r < valid;
+        ((uint64_t *)op_host(world, samples))[r] = 0xabcdef0123456789u * (uint64_t)(r + 1);
+        ((uint32_t *)op_host(world, sample_rows))[r] = used ? (uint32_t)(r / 5) : UINT32_MAX;
+        ((uint32_t *)op_host(world, positions))[r] = (uint32_t)(r % 5 * (r % 7 == 0 ? 900000 : 3));
+    }
+    draws.samples = samples;
+    draws.sample_rows = n % 3 == 0 ? NULL : sample_rows;
+    draws.positions = n % 3 == 1 ? positions : NULL;
+    return draws;
+}
+
+/* Without a rate there is nothing to draw from. */
 bool case_dropout(op_world *world, int n, tdm_dropout_args *args)
 {
     static const float rates[] = {0.0f, 0.2f, 0.5f, 0.999f};
-    if (n >= 4 * COUNT(element_shapes))
+    if (n >= 6 * COUNT(element_shapes))
         return false;
-    element_shape s = element_shapes[n / 4];
-    args->rate = rates[n % 4];
-    args->key = tdm_philox_make_key(0x123456789abcdefu, TDM_PURPOSE_DROPOUT, 5);
+    element_shape s = element_shapes[n / 6];
     args->x = op_matrix(world, "x", s.rows, s.columns, s.valid, s.gap, OP_RANDOM);
     args->y =
-        n % 3 == 0 ? args->x : op_matrix(world, "y", s.rows, s.columns, s.valid, s.gap, OP_NAN);
-    uint64_t *samples = op_bytes(world, (size_t)s.rows * sizeof *samples);
-    for (int64_t r = 0; r < s.rows; r++)
-        ((uint64_t *)op_host(world, samples))[r] = 0xabcdef0123456789u * (uint64_t)(r + 1);
-    args->samples = samples;
-    args->scalars = world->scalars;
+        n % 2 == 0 ? args->x : op_matrix(world, "y", s.rows, s.columns, s.valid, s.gap, OP_NAN);
+    if (rates[n % 4] > 0.0f)
+        args->draws = op_draws(world, n / 2, s.rows, s.valid);
+    args->draws.rate = rates[n % 4];
     args->rows = op_rows(world, s.valid);
     return true;
 }

@@ -141,9 +141,8 @@ START_TEST(test_dropout_gradients)
 {
     open_world();
     tdm_dropout_args forward = {.x = random_matrix("x", 6, 9), .y = random_matrix("y", 6, 9)};
-    forward.rate = 0.3f;
-    forward.samples = op_bytes(&world, 6 * sizeof(uint64_t));
-    forward.scalars = world.scalars;
+    forward.draws = op_draws(&world, 1, 6, -1);
+    forward.draws.rate = 0.3f;
     output_gradient = random_matrix("dy", 6, 9);
     tdm_dropout_args backward = forward;
     backward.x = output_gradient;
@@ -276,8 +275,10 @@ END_TEST
 
 static double bce_loss(const void *args)
 {
+    tdm_loss_scalars *loss = &world.expected.losses[0];
+    loss->loss_sum = 0.0;
     reference_bce(&world, args);
-    return world.expected.loss_sum * world.expected.loss_scale / world.expected.weight_sum;
+    return loss->loss_sum * world.expected.loss_scale / loss->weight_sum;
 }
 
 START_TEST(test_bce_gradients)

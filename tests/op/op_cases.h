@@ -13,6 +13,9 @@ TDM_OPS_LIST(OP_CASE)
 bool op_embedding_pair(op_world *world, int n, tdm_embedding_fwd_args *forward,
                        tdm_embedding_bwd_args *backward);
 
+/* What case n of an op with `rows` rows of a batch draws its dropout from, but for the rate. */
+tdm_dropout_draws op_draws(op_world *world, int n, int64_t rows, int64_t valid);
+
 /* Update rules; where the last is used, a gradient was not finite and nothing may change. */
 #define OP_RULES 6
 tdm_update_rule op_rule(int n);

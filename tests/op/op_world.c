@@ -41,7 +41,7 @@ void op_world_reset(op_world *world, uint64_t seed)
                                   .dense_learning_rate = 0.5,
                                   .sparse_learning_rate = 0.25,
                                   .loss_scale = 8.0,
-                                  .weight_sum = 37.5,
+                                  .losses = {{37.5, 1.25, 2.5}, {11.5, 3.75, 0.5}},
                                   .gradient_sum_squares = 2.5,
                                   .gradient_scale = 0.125};
 }
@@ -242,8 +242,12 @@ void op_world_compare(const op_world *world, const char *label)
     ck_assert_int_eq(got->found_inf, want->found_inf);
     compare_scalar(label, "loss_scale", got->loss_scale, want->loss_scale);
     compare_scalar(label, "clip_norm", got->clip_norm, want->clip_norm);
-    compare_scalar(label, "weight_sum", got->weight_sum, want->weight_sum);
-    compare_scalar(label, "loss_sum", got->loss_sum, want->loss_sum);
+    for (int i = 0; i < TDM_LOSSES; i++) {
+        const tdm_loss_scalars *loss = &got->losses[i], *expected = &want->losses[i];
+        compare_scalar(label, "weight_sum", loss->weight_sum, expected->weight_sum);
+        compare_scalar(label, "loss_sum", loss->loss_sum, expected->loss_sum);
+        compare_scalar(label, "correct_sum", loss->correct_sum, expected->correct_sum);
+    }
     compare_scalar(label, "sum_squares", got->gradient_sum_squares, want->gradient_sum_squares);
     compare_scalar(label, "gradient_norm", got->gradient_norm, want->gradient_norm);
     compare_scalar(label, "gradient_scale", got->gradient_scale, want->gradient_scale);

@@ -155,34 +155,3 @@ void reference_cross_bwd(op_world *world, const tdm_cross_bwd_args *args)
         }
     }
 }
-
-/* ---- loss ------------------------------------------------------------------------------------ */
-
-void reference_weight_sum(op_world *world, const tdm_weight_sum_args *args)
-{
-    int64_t rows = op_valid(world, args->rows, args->batch);
-    world->expected.weight_sum = 0.0;
-    for (int64_t r = 0; r < rows; r++)
-        world->expected.weight_sum += *op_value(world, args->weights + r);
-}
-
-void reference_bce(op_world *world, const tdm_bce_args *args)
-{
-    int64_t rows = op_valid(world, args->rows, args->logits.rows);
-    tdm_step_scalars *scalars = &world->expected;
-    double scale = scalars->weight_sum == 0.0 ? 0.0 : scalars->loss_scale / scalars->weight_sum;
-    scalars->loss_sum = 0.0;
-    for (int64_t r = 0; r < rows; r++) {
-        double z = *op_at(world, &args->logits, r, 0), label = *op_value(world, args->labels + r);
-        double weight = *op_value(world, args->weights + r);
-        scalars->loss_sum += weight * (fmax(z, 0.0) - z * label + log1p(exp(-fabs(z))));
-        double probability = 1.0 / (1.0 + exp(-z));
-        if (args->probabilities != NULL)
-            *op_value(world, args->probabilities + r) = probability;
-        if (args->dlogits.data == NULL)
-            continue;
-        double *dlogit = op_at(world, &args->dlogits, r, 0);
-        *dlogit = scale * weight * (probability - label);
-        world->magnitudes[dlogit - world->values] = scale * weight * (probability + label);
-    }
-}

@@ -73,17 +73,28 @@ void reference_relu_bwd(op_world *world, const tdm_relu_bwd_args *args)
     }
 }
 
+double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
+                      int64_t columns, int64_t column)
+{
+    if (draws->rate == 0.0f)
+        return 1.0;
+    const uint64_t *samples = op_host(world, draws->samples);
+    int64_t sample = row, position = 0;
+    if (draws->sample_rows != NULL)
+        sample = ((const uint32_t *)op_host(world, draws->sample_rows))[row];
+    if (draws->positions != NULL)
+        position = ((const uint32_t *)op_host(world, draws->positions))[row];
+    uint32_t word = tdm_random(draws->key, samples[sample], (uint32_t)world->expected.epoch,
+                               (uint32_t)(position * columns + column));
+    return tdm_uniform(word) >= draws->rate ? 1.0 / (1.0 - (double)draws->rate) : 0.0;
+}
+
 void reference_dropout(op_world *world, const tdm_dropout_args *args)
 {
-    int64_t rows = op_valid(world, args->rows, args->x.rows);
-    const uint64_t *samples = op_host(world, args->samples);
-    uint32_t epoch = (uint32_t)world->expected.epoch;
+    int64_t rows = op_valid(world, args->rows, args->x.rows), columns = args->x.columns;
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < args->x.columns; c++) {
-            uint32_t word = tdm_random(args->key, samples[r], epoch, (uint32_t)c);
-            bool keep = tdm_uniform(word) >= args->rate;
-            double x = *op_at(world, &args->x, r, c);
-            *op_at(world, &args->y, r, c) = keep ? x / (1.0 - (double)args->rate) : 0.0;
-        }
+        for (int64_t c = 0; c < columns; c++)
+            *op_at(world, &args->y, r, c) =
+                *op_at(world, &args->x, r, c) * reference_keep(world, &args->draws, r, columns, c);
     }
 }

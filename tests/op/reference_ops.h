@@ -10,4 +10,8 @@
 TDM_OPS_LIST(REFERENCE_OP)
 #undef REFERENCE_OP
 
+/* keep / (1 - rate) of an element of a matrix of so many columns. */
+double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
+                      int64_t columns, int64_t column);
+
 #endif

@@ -62,6 +62,8 @@ static void update_element(const tdm_update_rule *rule, const tdm_step_scalars *
         *w -= learning_rate * (*moment1 / (1.0 - pow(beta1, step))) /
               (sqrt(*moment2 / (1.0 - pow(beta2, step))) + eps);
         break;
+    case TDM_UPDATE_LAMB:
+        break;
     }
 }
 
