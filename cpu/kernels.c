@@ -57,21 +57,6 @@ static float dot(int64_t n, const float *x, const float *y)
     return sum_lanes(lanes, WIDTH) + rest;
 }
 
-#if defined(__SSE2__)
-static ALWAYS_INLINE void transpose4(const float *from, int64_t from_stride, float *to,
-                                     int64_t to_stride)
-{
-    __m128 row0 = _mm_loadu_ps(from), row1 = _mm_loadu_ps(from + from_stride);
-    __m128 row2 = _mm_loadu_ps(from + 2 * from_stride);
-    __m128 row3 = _mm_loadu_ps(from + 3 * from_stride);
-    _MM_TRANSPOSE4_PS(row0, row1, row2, row3);
-    _mm_storeu_ps(to, row0);
-    _mm_storeu_ps(to + to_stride, row1);
-    _mm_storeu_ps(to + 2 * to_stride, row2);
-    _mm_storeu_ps(to + 3 * to_stride, row3);
-}
-#endif
-
 /* A line of `to` at a time, whose lines of `from` then stay in the cache. */
 static void transpose(int64_t rows, int64_t columns, const float *from, int64_t from_stride,
                       float *to, int64_t to_stride)
@@ -302,4 +287,5 @@ const tdm_kernels JOIN(tdm_kernels_, TDM_KERNELS) = {
     .cross_bwd = cross_bwd,
     .update = KERNEL(update),
     .update_rows = KERNEL(update_rows),
+    .attention = &KERNEL(attention),
 };

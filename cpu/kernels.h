@@ -120,6 +120,8 @@ typedef struct tdm_kernels {
     void (*update_rows)(int64_t count, int64_t dim, const tdm_update_factors *factors,
                         const uint32_t *ids, const float *gradients, float *values, float *moment1,
                         float *moment2);
+
+    const struct tdm_attention_kernels *attention; /* kernels_attention.h */
 } tdm_kernels;
 
 /* The widest table that this CPU runs. */

@@ -1,4 +1,4 @@
-#include "cpu/kernels.h"
+#include "cpu/kernels_attention.h"
 
 #include <string.h>
 
@@ -6,6 +6,7 @@ extern const tdm_kernels tdm_kernels_baseline;
 #if defined(__x86_64__)
 extern const tdm_kernels tdm_kernels_avx2;
 extern const tdm_kernels tdm_kernels_avx512;
+extern const tdm_attention_kernels tdm_attention_avx512_bf16;
 #endif
 
 typedef struct kernels_choice {
@@ -47,5 +48,14 @@ const tdm_kernels *tdm_kernels_named(const char *name)
         if (choices[i].supported && strcmp(choices[i].kernels->name, name) == 0)
             return choices[i].kernels;
     }
+    return NULL;
+}
+
+const tdm_attention_kernels *tdm_attention_kernels_bf16(void)
+{
+#if defined(__x86_64__)
+    if (tdm_kernels_named("avx512") != NULL && __builtin_cpu_supports("avx512bf16"))
+        return &tdm_attention_avx512_bf16;
+#endif
     return NULL;
 }

@@ -145,6 +145,27 @@ static ALWAYS_INLINE float *at(float *base, int64_t offset)
     return base == NULL ? NULL : base + offset;
 }
 
+/* The transpose of 4 × 4 floats. */
+static ALWAYS_INLINE void transpose4(const float *from, int64_t from_stride, float *to,
+                                     int64_t to_stride)
+{
+#if defined(__SSE2__)
+    __m128 row0 = _mm_loadu_ps(from), row1 = _mm_loadu_ps(from + from_stride);
+    __m128 row2 = _mm_loadu_ps(from + 2 * from_stride);
+    __m128 row3 = _mm_loadu_ps(from + 3 * from_stride);
+    _MM_TRANSPOSE4_PS(row0, row1, row2, row3);
+    _mm_storeu_ps(to, row0);
+    _mm_storeu_ps(to + to_stride, row1);
+    _mm_storeu_ps(to + 2 * to_stride, row2);
+    _mm_storeu_ps(to + 3 * to_stride, row3);
+#else
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++)
+            to[j * to_stride + i] = from[i * from_stride + j];
+    }
+#endif
+}
+
 static ALWAYS_INLINE void fetch_row(const float *row, int64_t dim)
 {
     for (int64_t d = 0; d < dim; d += LINE)
@@ -175,5 +196,8 @@ void KERNEL(update)(int64_t n, const tdm_update_factors *factors, const float *g
 void KERNEL(update_rows)(int64_t count, int64_t dim, const tdm_update_factors *factors,
                          const uint32_t *ids, const float *gradients, float *values, float *moment1,
                          float *moment2);
+
+/* kernels_attention.c */
+extern const struct tdm_attention_kernels KERNEL(attention);
 
 #endif

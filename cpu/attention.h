@@ -1,0 +1,87 @@
+/* What attention's forward and backward share: where the tiles of a batch lie.
+ *
+ * The tokens of a sequence are cut into chunks. A tile of the forward is a chunk of queries of one
+ * head, which goes through the chunks of keys with a running softmax; one of the backward is a chunk
+ * of queries and one of keys. So working memory does not grow with the length. */
+#ifndef TDM_CPU_ATTENTION_H
+#define TDM_CPU_ATTENTION_H
+
+#include "cpu/backend_cpu.h"
+#include "cpu/kernels_attention.h"
+
+#define TDM_ATTENTION_CHUNK 256 /* tokens; a multiple of TDM_ATTENTION_PANEL */
+#define TDM_ATTENTION_ROWS  64  /* queries of a block of scores */
+
+typedef struct tdm_attention_job {
+    const tdm_kernels *kernels;
+    const tdm_attention_kernels *attention;
+    tdm_matrix qkv;
+    int64_t heads, dim, padded_dim;
+    int64_t units; /* of a row of dim, padded */
+    int64_t window;
+    float scale;
+    bool drops;
+    tdm_dropout_row draws; /* but for the sample; scale 1 where nothing is dropped */
+    const uint64_t *samples;
+    tdm_sequence_spans spans;
+    int64_t sequences, chunks; /* valid sequences; chunks of the longest */
+    int64_t chunk, rows;       /* most tokens of a chunk, most queries of a block */
+    unsigned char *scratch;    /* of the threads, one after the other */
+    size_t thread_bytes;
+} tdm_attention_job;
+
+/* Tokens [begin, end) of a batch. */
+typedef struct tdm_token_range {
+    int64_t begin, end;
+} tdm_token_range;
+
+static inline tdm_token_range tdm_attention_sequence(const tdm_sequence_spans *spans, int64_t i)
+{
+    if (spans->cu_seqlens != NULL)
+        return (tdm_token_range){spans->cu_seqlens[i], spans->cu_seqlens[i + 1]};
+    return (tdm_token_range){i * spans->stride, i * spans->stride + spans->lengths[i]};
+}
+
+/* Chunk `chunk` of a sequence of so many tokens, empty behind the last. */
+static inline tdm_token_range tdm_attention_chunk(const tdm_attention_job *job, int64_t length,
+                                                  int64_t chunk)
+{
+    return (tdm_token_range){tdm_cpu_min(length, chunk * job->chunk),
+                             tdm_cpu_min(length, (chunk + 1) * job->chunk)};
+}
+
+/* The keys of `keys` that the queries of `queries` see, both within their sequence. */
+static inline tdm_token_range tdm_attention_seen(const tdm_attention_job *job,
+                                                 tdm_token_range queries, tdm_token_range keys)
+{
+    tdm_token_range seen = {queries.begin - job->window, queries.end + job->window};
+    if (seen.begin < keys.begin)
+        seen.begin = keys.begin;
+    seen.end = tdm_cpu_min(seen.end, keys.end);
+    return seen;
+}
+
+static inline int64_t tdm_attention_pad(int64_t count)
+{
+    return tdm_cpu_tiles(count, TDM_ATTENTION_PAD) * TDM_ATTENTION_PAD;
+}
+
+/* Takes `count` words, aligned, from a thread's scratch; NULL where base is NULL, to find the size. */
+void *tdm_attention_take(unsigned char *base, size_t *used, int64_t count);
+
+/* What is not of args' own follows from qkv and spans. TDM_E_UNSUPPORTED where `compute` is. */
+TDM_MUST_CHECK tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype compute,
+                                                const tdm_dropout_draws *dropout,
+                                                tdm_attention_job *job);
+
+/* Zeros in the rows of `matrix` that are tokens of no sequence. */
+void tdm_attention_clear_gaps(tdm_backend *backend, const tdm_sequence_spans *spans,
+                              const tdm_matrix *matrix);
+
+/* The block of `queries` and the keys `seen` of a chunk that begins at `keys`, its columns widened to
+ * where panels begin. */
+tdm_score_block tdm_attention_block(const tdm_attention_job *job, int64_t head,
+                                    tdm_token_range queries, tdm_token_range seen,
+                                    tdm_token_range keys);
+
+#endif
