@@ -66,6 +66,29 @@ const void *tdm_golden_get(const tdm_golden *golden, const char *name, tdm_dtype
     return golden->data + begin;
 }
 
+bool tdm_golden_has(const tdm_golden *golden, const char *name)
+{
+    return json_object_get(golden->header, name) != NULL;
+}
+
+int tdm_golden_count(const tdm_golden *golden, const char *prefix)
+{
+    int count = 0;
+    const char *name;
+    json_t *tensor;
+    json_object_foreach(golden->header, name, tensor) count +=
+        strncmp(name, prefix, strlen(prefix)) == 0;
+    return count;
+}
+
+const char *tdm_golden_text(const tdm_golden *golden, const char *key)
+{
+    const json_t *metadata = json_object_get(golden->header, "__metadata__");
+    const char *text = json_string_value(json_object_get(metadata, key));
+    ck_assert_msg(text != NULL, "no text %s", key);
+    return text;
+}
+
 void tdm_golden_close_to(const char *name, const double *values, const double *reference,
                          int64_t count, double tolerance)
 {

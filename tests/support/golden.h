@@ -16,6 +16,13 @@ void tdm_golden_close(tdm_golden *golden);
 const void *tdm_golden_get(const tdm_golden *golden, const char *name, tdm_dtype dtype,
                            int64_t *elements);
 
+bool tdm_golden_has(const tdm_golden *golden, const char *name);
+/* Tensors whose names begin with `prefix`. */
+int tdm_golden_count(const tdm_golden *golden, const char *prefix);
+
+/* A text of the file's metadata, which must be there. Borrowed. */
+const char *tdm_golden_text(const tdm_golden *golden, const char *key);
+
 /* Fails unless ‖values − reference‖₂ ≤ tolerance ‖reference‖₂. */
 void tdm_golden_close_to(const char *name, const double *values, const double *reference,
                          int64_t count, double tolerance);
