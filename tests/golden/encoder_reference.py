@@ -61,9 +61,9 @@ def shapes_of(options, inputs):
         norm("norm")
     of_sequences = inputs["head"] in ("classes", "labels", "regression")
     if inputs["pairs"] or (of_sequences and options["pooler"]):
-        linear("pooler", hidden, hidden)
+        linear("pooler", hidden, hidden, bias=True)
     if inputs["pairs"]:
-        linear("pair", 2, hidden)
+        linear("pair", 2, hidden, bias=True)
     if inputs["head"] == "masked":
         linear("masked.dense", hidden, hidden)
         norm("masked.norm")

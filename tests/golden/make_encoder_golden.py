@@ -169,7 +169,7 @@ def draw_batch(rng, case, lengths, sizes):
         positions, labels = mask_tokens(rng, ids, predictions)
         batch["mask_positions"] = padded(positions, predictions, np.uint32)
         batch["mask_labels"] = padded(labels, predictions, np.uint32)
-        batch["mask_count"] = np.array([len(positions)], np.int64)
+        batch["mask_count"] = batch["mask_parts"] = np.array([len(positions)], np.int64)
     else:
         labels = draw_labels(rng, head, classes, lengths)
         size = tokens if head == "token_classes" else sequences

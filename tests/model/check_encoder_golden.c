@@ -43,7 +43,7 @@ static void bind_options(const char *text, tdm_bert_options *options)
 {
     tdm_config *config;
     ck_assert_ok(tdm_config_parse(text, strlen(text), "golden.yaml", NULL, 0, &config));
-    ck_assert_ok(tdm_config_bind(tdm_config_root(config), tdm_bert.schema, options));
+    ck_assert_ok(tdm_config_bind(tdm_config_root(config), &tdm_bert_schema, options));
     tdm_config_free(config);
 }
 
@@ -73,7 +73,7 @@ static void open_case(golden_case *test, const char *name)
 
 static void close_case(golden_case *test)
 {
-    tdm_config_unbind(tdm_bert.schema, &test->options.model);
+    tdm_config_unbind(&tdm_bert_schema, &test->options.model);
     tdm_golden_close(test->golden);
 }
 

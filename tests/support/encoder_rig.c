@@ -14,12 +14,18 @@ static tdm_shape vector(int64_t size)
     return (tdm_shape){1, {size}};
 }
 
+static int64_t mask_parts(const tdm_encoder_rig_options *options)
+{
+    return (options->predictions + TDM_MASKED_PART - 1) / TDM_MASKED_PART;
+}
+
 static void add_labels(const tdm_encoder_rig_options *options, tdm_batch_layout *layout)
 {
     const int64_t classes = options->inputs.classes;
     switch (options->inputs.head) {
     case TDM_HEAD_MASKED:
         tdm_batch_layout_add(layout, "mask_labels", TDM_U32, vector(options->predictions));
+        tdm_batch_layout_add(layout, "mask_parts", TDM_I64, vector(mask_parts(options)));
         break;
     case TDM_HEAD_CLASSES:
         tdm_batch_layout_add(layout, "labels", TDM_U32, vector(options->sequences));
@@ -53,10 +59,12 @@ tdm_batch_layout tdm_encoder_rig_layout(const tdm_encoder_rig_options *options)
     tdm_batch_layout_add(&layout, "positions", TDM_U32, vector(options->tokens));
     tdm_batch_layout_add(&layout, "token_rows", TDM_U32, vector(options->tokens));
     tdm_batch_layout_add(&layout, "token_count", TDM_I64, vector(1));
-    if (options->padded)
+    if (options->padded) {
         tdm_batch_layout_add(&layout, "lengths", TDM_I32, vector(options->sequences));
-    else
+        tdm_batch_layout_add(&layout, "first_tokens", TDM_U32, vector(options->sequences));
+    } else {
         tdm_batch_layout_add(&layout, "cu_seqlens", TDM_I32, vector(options->sequences + 1));
+    }
     if (head == TDM_HEAD_MASKED || head == TDM_HEAD_FILL) {
         tdm_batch_layout_add(&layout, "mask_positions", TDM_U32, vector(options->predictions));
         tdm_batch_layout_add(&layout, "mask_count", TDM_I64, vector(1));
@@ -136,6 +144,17 @@ static void put_predictions(tdm_encoder_rig *rig, const tdm_rig_sequence *sequen
     }
 }
 
+/* How many predictions each part of them has. */
+static void put_parts(tdm_encoder_rig *rig)
+{
+    const int64_t count = *(int64_t *)tdm_encoder_rig_tensor(rig, "mask_count");
+    int64_t *parts = tdm_encoder_rig_tensor(rig, "mask_parts");
+    for (int64_t i = 0; i < mask_parts(&rig->options); i++) {
+        const int64_t left = count - i * TDM_MASKED_PART;
+        parts[i] = left < 0 ? 0 : left < TDM_MASKED_PART ? left : TDM_MASKED_PART;
+    }
+}
+
 static void put_labels(tdm_encoder_rig *rig, const tdm_rig_sequence *sequence, int64_t row,
                        int64_t begin)
 {
@@ -180,40 +199,50 @@ static void put_tokens(tdm_encoder_rig *rig, const tdm_rig_sequence *sequence, i
     }
 }
 
-void tdm_encoder_rig_load(tdm_encoder_rig *rig, const tdm_rig_sequence *sequences, int64_t count)
+/* One sequence, whose tokens begin at `begin`; answers where the next one's do. */
+static int64_t put_sequence(tdm_encoder_rig *rig, const tdm_rig_sequence *sequence, int64_t row,
+                            int64_t begin)
 {
     const tdm_encoder_rig_options *options = &rig->options;
     const int64_t stride = options->tokens / options->sequences;
-    ck_assert_int_le(count, options->sequences);
+    const int64_t end = begin + (options->padded ? stride : sequence->length);
+    ck_assert_int_le(sequence->length, options->padded ? stride : options->inputs.max_length);
+    ck_assert_int_le(end, options->tokens);
+    ((float *)tdm_encoder_rig_tensor(rig, "weight"))[row] = sequence->weight;
+    ((uint64_t *)tdm_encoder_rig_tensor(rig, "sample"))[row] = sequence->sample;
+    if (options->padded) {
+        ((int32_t *)tdm_encoder_rig_tensor(rig, "lengths"))[row] = (int32_t)sequence->length;
+        ((uint32_t *)tdm_encoder_rig_tensor(rig, "first_tokens"))[row] = (uint32_t)begin;
+    } else {
+        int32_t *cu_seqlens = tdm_encoder_rig_tensor(rig, "cu_seqlens");
+        cu_seqlens[row] = (int32_t)begin;
+        cu_seqlens[row + 1] = (int32_t)end;
+    }
+    put_tokens(rig, sequence, row, begin, end);
+    if (has_tensor(rig, "mask_positions"))
+        put_predictions(rig, sequence, begin);
+    if (has_tensor(rig, "labels"))
+        put_labels(rig, sequence, row, begin);
+    if (has_tensor(rig, "pair_labels"))
+        ((uint32_t *)tdm_encoder_rig_tensor(rig, "pair_labels"))[row] = sequence->pair_label;
+    return end;
+}
+
+void tdm_encoder_rig_load(tdm_encoder_rig *rig, const tdm_rig_sequence *sequences, int64_t count)
+{
+    const size_t rows = (size_t)rig->options.sequences;
+    ck_assert_int_le(count, rig->options.sequences);
     memset(rig->rig.host_batch, 0xff, rig->rig.layout.bytes);
-    float *weights = tdm_encoder_rig_tensor(rig, "weight");
-    uint64_t *samples = tdm_encoder_rig_tensor(rig, "sample");
-    int32_t *spans = tdm_encoder_rig_tensor(rig, options->padded ? "lengths" : "cu_seqlens");
-    memset(weights, 0, (size_t)options->sequences * sizeof *weights);
+    memset(tdm_encoder_rig_tensor(rig, "weight"), 0, rows * sizeof(float));
     *(int64_t *)tdm_encoder_rig_tensor(rig, "rows") = count;
     if (has_tensor(rig, "mask_count"))
         *(int64_t *)tdm_encoder_rig_tensor(rig, "mask_count") = 0;
     int64_t begin = 0;
-    for (int64_t r = 0; r < count; r++) {
-        const tdm_rig_sequence *sequence = &sequences[r];
-        const int64_t end = begin + (options->padded ? stride : sequence->length);
-        ck_assert_int_le(sequence->length, options->padded ? stride : options->inputs.max_length);
-        ck_assert_int_le(end, options->tokens);
-        weights[r] = sequence->weight;
-        samples[r] = sequence->sample;
-        spans[r] = (int32_t)(options->padded ? sequence->length : begin);
-        put_tokens(rig, sequence, r, begin, end);
-        if (has_tensor(rig, "mask_positions"))
-            put_predictions(rig, sequence, begin);
-        if (has_tensor(rig, "labels"))
-            put_labels(rig, sequence, r, begin);
-        if (has_tensor(rig, "pair_labels"))
-            ((uint32_t *)tdm_encoder_rig_tensor(rig, "pair_labels"))[r] = sequence->pair_label;
-        begin = end;
-    }
-    if (!options->padded)
-        spans[count] = (int32_t)begin;
+    for (int64_t r = 0; r < count; r++)
+        begin = put_sequence(rig, &sequences[r], r, begin);
     *(int64_t *)tdm_encoder_rig_tensor(rig, "token_count") = begin;
+    if (has_tensor(rig, "mask_parts"))
+        put_parts(rig);
     tdm_encoder_rig_put(rig);
 }
 
