@@ -49,13 +49,6 @@ static ALWAYS_INLINE float max_lanes(vector values)
     return largest;
 }
 
-static ALWAYS_INLINE float sum_vector(vector values)
-{
-    float lanes[WIDTH];
-    store(lanes, values);
-    return sum_lanes(lanes, WIDTH);
-}
-
 static ALWAYS_INLINE void store_weights(unit *row, int64_t column, vector weights)
 {
 #if UNIT == 2

@@ -16,15 +16,9 @@
         (void)args;                                                                                \
     }
 
-NOT_YET(lookup_fwd)
-NOT_YET(lookup_bwd)
-NOT_YET(layer_norm_fwd)
-NOT_YET(layer_norm_bwd)
 NOT_YET(activation_bwd)
 NOT_YET(gated_fwd)
 NOT_YET(gated_bwd)
 NOT_YET(rotary)
-NOT_YET(attention_fwd)
-NOT_YET(attention_bwd)
 NOT_YET(softmax_loss)
 NOT_YET(squared_loss)

@@ -1,6 +1,7 @@
 #include "tests/op/reference_ops.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 typedef struct sequence {
     int64_t begin, length, number;
