@@ -118,8 +118,7 @@ static tdm_status plan_activation(tdm_plan *plan, linear_layer *layer, tdm_axis 
     case TDM_ACTIVATION_GELU_TANH:
         break;
     }
-    TDM_TRY(tdm_plan_value(plan, axis, layer->affine.outputs, &layer->preactivation));
-    return tdm_plan_keep(plan, layer->preactivation);
+    return tdm_plan_saved_value(plan, axis, layer->affine.outputs, &layer->preactivation);
 }
 
 tdm_status tdm_linear_add(tdm_plan *plan, const char *name, tdm_value input,

@@ -153,6 +153,21 @@ tdm_status tdm_plan_value(tdm_plan *plan, tdm_axis axis, int64_t columns, tdm_va
     return append_value(plan, &value, out);
 }
 
+static tdm_status append_use(tdm_plan *plan, tdm_value value, bool in_backward)
+{
+    TDM_TRY(TDM_PLAN_GROW(plan->uses));
+    plan->uses.items[plan->uses.count++] =
+        (tdm_plan_use){.value = value, .layer = last_layer(plan), .in_backward = in_backward};
+    return TDM_OK;
+}
+
+tdm_status tdm_plan_saved_value(tdm_plan *plan, tdm_axis axis, int64_t columns, tdm_value *out)
+{
+    TDM_TRY(tdm_plan_value(plan, axis, columns, out));
+    plan->values.items[*out].training_only = true;
+    return append_use(plan, *out, true);
+}
+
 tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out)
 {
     const tdm_batch_tensor *found = &plan->batch.tensors[tensor];
@@ -166,14 +181,6 @@ tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out)
         .offset = found->offset,
     };
     return append_value(plan, &value, out);
-}
-
-static tdm_status append_use(tdm_plan *plan, tdm_value value, bool in_backward)
-{
-    TDM_TRY(TDM_PLAN_GROW(plan->uses));
-    plan->uses.items[plan->uses.count++] =
-        (tdm_plan_use){.value = value, .layer = last_layer(plan), .in_backward = in_backward};
-    return TDM_OK;
 }
 
 tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate)

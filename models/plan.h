@@ -126,6 +126,10 @@ typedef int tdm_value;
 TDM_MUST_CHECK tdm_status tdm_plan_value(tdm_plan *plan, tdm_axis axis, int64_t columns,
                                          tdm_value *out);
 
+/* The same for what only the layer's own backward reads, and only training computes. */
+TDM_MUST_CHECK tdm_status tdm_plan_saved_value(tdm_plan *plan, tdm_axis axis, int64_t columns,
+                                               tdm_value *out);
+
 /* Declares tensor `tensor` of the batch, F32 [batch, columns], as a value. It has no gradient. */
 TDM_MUST_CHECK tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out);
 

@@ -110,16 +110,6 @@ static bool is_recomputed(const placement *place, tdm_value value)
     return true;
 }
 
-/* Where it only predicts, what only backward passes look at is not made. */
-static bool is_made(const placement *place, tdm_value value)
-{
-    const tdm_plan *plan = place->plan;
-    bool made = place->training || plan->values.items[value].output_name != NULL;
-    for (int i = 0; i < plan->uses.count && !made; i++)
-        made = plan->uses.items[i].value == value && !plan->uses.items[i].in_backward;
-    return made;
-}
-
 static void add_value(placement *place, tdm_value value)
 {
     const tdm_plan *plan = place->plan;
@@ -192,7 +182,7 @@ static void list_blocks(placement *place)
     for (int i = 0; i < plan->values.count; i++) {
         if (plan->values.items[i].layer < 0)
             continue;
-        if (is_made(place, i))
+        if (place->training || !plan->values.items[i].training_only)
             add_value(place, i);
         if (place->training)
             add_gradient(place, i);

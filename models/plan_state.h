@@ -14,6 +14,7 @@ typedef struct tdm_plan_value_state {
     int layer;              /* that computes it; -1: lies in the batch */
     size_t offset;          /* in the arena, or in the batch */
     size_t gradient_offset; /* in the arena */
+    bool training_only;
     bool *last_input;       /* the reader added last, whose backward comes first */
 } tdm_plan_value_state;
 
