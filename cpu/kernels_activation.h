@@ -106,9 +106,10 @@ static ALWAYS_INLINE vector gelu_tanh_exponential(vector x)
                       multiply_add_vector(x * x, constant(-0.0713548163f), constant(-1.59576912f)));
 }
 
+/* 0 below -10. */
 static ALWAYS_INLINE vector gelu_tanh_vector(vector x)
 {
-    return x / (1.0f + gelu_tanh_exponential(x));
+    return where(~(x < -10.0f), x / (1.0f + gelu_tanh_exponential(x)));
 }
 
 /* With s = 1 / (1 + e^(-2u)): s + x s (1 - s) 2u'. Outside of ±10 it is 0 and 1. */

@@ -14,4 +14,6 @@ TDM_OPS_LIST(REFERENCE_OP)
 double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
                       int64_t columns, int64_t column);
 
+double reference_activation(tdm_activation activation, double x);
+
 #endif
