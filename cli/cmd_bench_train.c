@@ -190,7 +190,8 @@ static tdm_status print_json(const bench *run)
         "matmul_limit_rows_per_second", has_limit ? tdm_json_number(limit_of(run)) : json_null(),
         "share_of_limit",
         has_limit ? tdm_json_number(result->rows_per_second / limit_of(run)) : json_null(),
-        "logloss", tdm_json_number(result->train.logloss), "products", products));
+        "logloss", tdm_json_number(tdm_metrics_result_get(&result->train, "logloss")), "products",
+        products));
 }
 
 static void print_text(const bench *run)

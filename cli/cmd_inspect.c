@@ -169,12 +169,13 @@ static void print_state(const inspection *found)
         return;
     printf("  last eval, step       %lld\n",
            (long long)json_integer_value(json_object_get(state, "eval_step")));
-    static const char *const names[] = {"auc", "logloss", "normalized_entropy", "calibration"};
+    const tdm_metrics_type *type = &tdm_click_metrics_type;
     const json_t *eval = json_object_get(state, "eval");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *value = json_object_get(eval, names[i]);
-        if (json_is_number(value))
-            printf("    %-20s%.6f\n", names[i], json_number_value(value));
+    for (int i = 0; i < type->metric_count; i++) {
+        const tdm_metric *metric = &type->metrics[i];
+        const json_t *value = json_object_get(eval, metric->name);
+        if (metric->headline > 0 && json_is_number(value))
+            printf("    %-20s%.6f\n", metric->name, json_number_value(value));
     }
 }
 

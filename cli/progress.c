@@ -3,10 +3,13 @@
 #include "cli/console.h"
 #include "core/clock.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
 #define LINE_BYTES       320
+#define STEP_METRICS     2
+#define STEP_DECIMALS    4
 #define TERMINAL_SECONDS 0.2 /* between two writings of the line */
 
 /* ---- numbers for people ---------------------------------------------------------------------- */
@@ -145,6 +148,24 @@ static const char *balance(const tdm_train_status *status)
     return text;
 }
 
+/* "loss 0.4512  AUC 0.8012  ": at most `most` metrics of the headline, its first ones. */
+static size_t append_metrics(char *line, size_t bytes, const tdm_metrics_result *result, int most,
+                             int most_decimals)
+{
+    size_t length = 0;
+    line[0] = '\0';
+    for (int i = 1; i <= most; i++) {
+        const tdm_metric_value *item = tdm_metrics_result_headline(result, i);
+        if (item == NULL)
+            continue;
+        int decimals =
+            item->metric->decimals < most_decimals ? item->metric->decimals : most_decimals;
+        length += (size_t)snprintf(line + length, bytes - length, "%s %.*f  ", item->metric->brief,
+                                   decimals, item->value);
+    }
+    return length;
+}
+
 /* Short enough for a terminal of 80 columns; elsewhere with step and rows. */
 static void step_line(char line[LINE_BYTES], const tdm_train_status *status, bool is_short)
 {
@@ -152,20 +173,20 @@ static void step_line(char line[LINE_BYTES], const tdm_train_status *status, boo
     if (!is_short)
         length += (size_t)snprintf(line + length, LINE_BYTES - length, "step %lld  %s rows  ",
                                    (long long)status->step, tdm_count_text((double)status->rows));
-    const tdm_metrics_result *window = &status->window;
-    snprintf(line + length, LINE_BYTES - length,
-             "%3.0f%%  %s rows/s  loss %.4f  AUC %.4f  %s left  %s", 100 * status->progress,
-             tdm_count_text(status->rows_per_second), window->logloss, window->auc,
+    length += (size_t)snprintf(line + length, LINE_BYTES - length, "%3.0f%%  %s rows/s  ",
+                               100 * status->progress, tdm_count_text(status->rows_per_second));
+    length += append_metrics(line + length, LINE_BYTES - length, &status->window, STEP_METRICS,
+                             STEP_DECIMALS);
+    snprintf(line + length, LINE_BYTES - length, "%s left  %s",
              tdm_duration_text(status->seconds_left), balance(status));
 }
 
 static void print_eval(const tdm_train_status *status)
 {
-    const tdm_metrics_result *eval = &status->eval;
-    tdm_console_print("step %lld: eval  loss %.5f  AUC %.5f  normalized entropy %.5f  "
-                      "calibration %.4f  (%s rows)%s",
-                      (long long)status->step, eval->logloss, eval->auc, eval->normalized_entropy,
-                      eval->calibration, tdm_count_text((double)eval->rows),
+    char metrics[LINE_BYTES];
+    append_metrics(metrics, sizeof metrics, &status->eval, TDM_MAX_METRICS, INT_MAX);
+    tdm_console_print("step %lld: eval  %s(%s rows)%s", (long long)status->step, metrics,
+                      tdm_count_text((double)status->eval.rows),
                       status->is_best ? "  best so far" : "");
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/pool.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #define TDM_AUC_BINS (1 << 16)
@@ -59,5 +60,13 @@ TDM_MUST_CHECK tdm_status tdm_auc_merge(tdm_auc *into, const tdm_auc *from);
 /* The result so far; more rows may follow. Entries are sorted in place, on the pool, so that only a
  * few KiB are needed beside them; the same bits on any number of threads. */
 TDM_MUST_CHECK tdm_status tdm_auc_get(tdm_auc *auc, tdm_pool *pool, tdm_auc_result *out);
+
+/* The histogram as a new JSON array, [bin, negatives, positives, bin, …] of the bins that hold
+ * anything; NULL without memory. Only of one that had exact_rows 0. */
+json_t *tdm_auc_save(const tdm_auc *auc);
+
+/* Fills an empty accumulator of exact_rows 0 with what was saved, to the bit. TDM_E_FORMAT where it
+ * is damaged; reset it then. */
+TDM_MUST_CHECK tdm_status tdm_auc_restore(tdm_auc *auc, const json_t *saved);
 
 #endif

@@ -120,7 +120,8 @@ static tdm_status evaluate_input(tdm_run *run, tdm_input *input,
     tdm_status status;
     TDM_TRY(tdm_extractor_create(run->task.featurizer, input, run->pool, TDM_SELECT_ALL, 0,
                                  &extractor));
-    TDM_TRY_GOTO(tdm_metrics_init(&metrics, run->recipe->metrics.exact_auc_rows), done);
+    TDM_TRY_GOTO(
+        tdm_metrics_init(&metrics, &run->task.metrics, run->recipe->metrics.exact_auc_rows), done);
     status = tdm_evaluate(&run->task, run->scorer, extractor, run->pool, &metrics, options, out);
 done:
     tdm_metrics_deinit(&metrics);

@@ -42,8 +42,8 @@ const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
 /* ---- metrics.jsonl --------------------------------------------------------------------------- */
 
 /* Each line is a JSON object with "event", "step", "epoch" (completed ones) and "rows" (trained on
- * so far). Where it tells metrics, their keys are those of tdm_metrics_result, its rows
- * "scored_rows".
+ * so far). Where it tells metrics, their keys are the names of the task's metrics
+ * (metrics.h), their rows "scored_rows".
  *
  *   "train"  progressive metrics since the line before, "learning_rate" and "gradient_norm" of the
  *            last step, "rows_per_second"

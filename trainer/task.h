@@ -23,8 +23,9 @@ typedef struct tdm_task {
     tdm_model_inputs inputs;
     tdm_batch_layout model_batch; /* what the model reads at a time: a whole batch or a part of it,
                                      see batch_parts.h */
-    const char *output;     /* the model's, of which there is a copy for the metrics; NULL: none */
-    tdm_feature_spec *spec; /* ctr */
+    const char *output; /* the model's, of which there is a copy for the metrics; NULL: none */
+    tdm_metrics_spec metrics;
+    tdm_feature_spec *spec;   /* ctr */
     tdm_tokenizer *tokenizer; /* text */
     tdm_model_field *fields;  /* ctr: of inputs */
 } tdm_task;

@@ -34,6 +34,7 @@ static tdm_status describe_inputs(tdm_task *task)
     };
     task->model_batch = task->featurizer->batch;
     task->output = "probabilities";
+    task->metrics.type = &tdm_click_metrics_type;
     return TDM_OK;
 }
 
@@ -102,8 +103,8 @@ static tdm_status ctr_add(const tdm_task *task, tdm_metrics *metrics, const tdm_
     const tdm_batch *batch = outcome->batch;
     int label = tdm_batch_layout_find(batch->layout, "label");
     (void)task;
-    return tdm_metrics_add(metrics, outcome->output, tdm_batch_data(batch, label),
-                           tdm_batch_data(batch, TDM_BATCH_WEIGHT), batch->rows);
+    return tdm_click_metrics_add(&metrics->click, outcome->output, tdm_batch_data(batch, label),
+                                 tdm_batch_data(batch, TDM_BATCH_WEIGHT), batch->rows);
 }
 
 const tdm_task_type tdm_ctr_task = {

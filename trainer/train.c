@@ -118,7 +118,8 @@ static tdm_status allocate(tdm_training *training)
         TDM_TRY(type->host_alloc(session->backend,
                                  (size_t)session->task.model_batch.batch_size * sizeof(float),
                                  &training->output));
-    TDM_TRY(tdm_train_state_init(&training->state, (tdm_keep_best)recipe->checkpoint.keep_best));
+    TDM_TRY(tdm_train_state_init(&training->state, &session->task.metrics,
+                                 (tdm_keep_best)recipe->checkpoint.keep_best));
     TDM_TRY(tdm_bad_record_log_create(
         (tdm_bad_record_policy)recipe->data.on_bad_record, recipe->data.max_bad_records,
         tdm_run_folder_file(training->folder, TDM_RUN_QUARANTINE), &training->bad));
@@ -127,7 +128,8 @@ static tdm_status allocate(tdm_training *training)
             tdm_warn("train.eval_every_steps: there is nothing to evaluate on: set data.eval");
         return TDM_OK;
     }
-    TDM_TRY(tdm_metrics_init(&training->eval_metrics, recipe->metrics.exact_auc_rows));
+    TDM_TRY(tdm_metrics_init(&training->eval_metrics, &session->task.metrics,
+                             recipe->metrics.exact_auc_rows));
     return tdm_scorer_create(session->model, &session->task, session->backend, &training->scorer);
 }
 

@@ -72,6 +72,7 @@ static void fill_status(tdm_training *training, tdm_train_event event, double no
 void tdm_training_tell(tdm_training *training, tdm_train_event event)
 {
     const tdm_train_control *control = training->control;
+    const tdm_metrics_type *type = training->state.window.spec.type;
     tdm_progress *progress = &training->progress;
     if (control->monitor == NULL)
         return;
@@ -80,7 +81,7 @@ void tdm_training_tell(tdm_training *training, tdm_train_event event)
         fill_rates(training, now);
     if (!progress->has_window && tdm_metrics_get(&training->state.window, training->session.pool,
                                                  &progress->window) != TDM_OK)
-        progress->window = (tdm_metrics_result){.logloss = NAN, .auc = NAN};
+        progress->window = tdm_metrics_result_make(type->metrics, type->metric_count, NAN);
     fill_status(training, event, now);
     control->monitor(control->monitor_context, &progress->status);
 }
@@ -200,7 +201,7 @@ tdm_status tdm_training_log_epoch(tdm_training *training)
 tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out)
 {
     tdm_metrics all;
-    TDM_TRY(tdm_metrics_init(&all, 0));
+    TDM_TRY(tdm_metrics_init(&all, &training->state.total.spec, 0));
     tdm_status status = tdm_metrics_merge(&all, &training->state.total);
     if (status == TDM_OK)
         status = tdm_metrics_merge(&all, &training->state.window);

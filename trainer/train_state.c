@@ -7,13 +7,16 @@
 #include <stddef.h>
 #include <string.h>
 
-tdm_status tdm_train_state_init(tdm_train_state *state, tdm_keep_best keep_best)
+tdm_status tdm_train_state_init(tdm_train_state *state, const tdm_metrics_spec *metrics,
+                                tdm_keep_best keep_best)
 {
+    const tdm_metrics_type *type = metrics->type;
     *state =
         (tdm_train_state){.eval_step = -1, .keep_best = keep_best, .best_step = -1, .end_step = -1};
-    tdm_status status = tdm_metrics_init(&state->window, 0);
+    state->eval = tdm_metrics_result_make(type->metrics, type->metric_count, 0);
+    tdm_status status = tdm_metrics_init(&state->window, metrics, 0);
     if (status == TDM_OK)
-        status = tdm_metrics_init(&state->total, 0);
+        status = tdm_metrics_init(&state->total, metrics, 0);
     if (status != TDM_OK)
         tdm_train_state_deinit(state);
     return status;
@@ -39,10 +42,9 @@ bool tdm_train_state_is_better(const tdm_train_state *state, double score)
 
 tdm_status tdm_train_state_note_score(tdm_train_state *state)
 {
-    double score =
-        state->keep_best == TDM_KEEP_BEST_LOGLOSS ? state->eval.logloss : state->eval.auc;
     if (state->keep_best == TDM_KEEP_BEST_NONE)
         return TDM_OK;
+    double score = tdm_metrics_result_get(&state->eval, tdm_keep_best_names[state->keep_best]);
     TDM_TRY(tdm_grow(&state->scores, &state->score_capacity, state->score_count + 1,
                      sizeof *state->scores));
     state->scores[state->score_count++] = (tdm_score){.step = state->step, .score = score};
@@ -63,43 +65,31 @@ typedef struct state_entry {
     bool is_real;
 } state_entry;
 
-#define INTEGER(type, name, member)                                                                \
+#define INTEGER(name, member)                                                                      \
     {                                                                                              \
-        (name), offsetof(type, member), false                                                      \
+        (name), offsetof(tdm_train_state, member), false                                           \
     }
-#define REAL(type, name, member)                                                                   \
+#define REAL(name, member)                                                                         \
     {                                                                                              \
-        (name), offsetof(type, member), true                                                       \
+        (name), offsetof(tdm_train_state, member), true                                            \
     }
 
 static const state_entry state_entries[] = {
-    INTEGER(tdm_train_state, "step", step),
-    REAL(tdm_train_state, "epoch_share", share),
-    INTEGER(tdm_train_state, "rows", rows),
-    REAL(tdm_train_state, "seconds", seconds),
-    REAL(tdm_train_state, "learning_rate", learning_rate),
-    REAL(tdm_train_state, "gradient_norm", gradient_norm),
-    INTEGER(tdm_train_state, "end_step", end_step),
-    INTEGER(tdm_train_state, "eval_step", eval_step),
-    INTEGER(tdm_train_state, "best_step", best_step),
-    REAL(tdm_train_state, "best_score", best_score),
-    INTEGER(tdm_train_state, "records", bad.records),
-    INTEGER(tdm_train_state, "bad_records", bad.bad),
-    INTEGER(tdm_train_state, "encoding_errors", bad.encoding_errors),
-    INTEGER(tdm_train_state, "quarantine_bytes", bad.quarantine_bytes),
-    INTEGER(tdm_train_state, "metrics_bytes", metrics_bytes),
-};
-
-static const state_entry eval_entries[] = {
-    INTEGER(tdm_metrics_result, "rows", rows),
-    REAL(tdm_metrics_result, "auc", auc),
-    REAL(tdm_metrics_result, "auc_error", auc_error),
-    REAL(tdm_metrics_result, "logloss", logloss),
-    REAL(tdm_metrics_result, "normalized_entropy", normalized_entropy),
-    REAL(tdm_metrics_result, "calibration", calibration),
-    REAL(tdm_metrics_result, "mean_label", mean_label),
-    REAL(tdm_metrics_result, "mean_prediction", mean_prediction),
-    INTEGER(tdm_metrics_result, "positives", positives),
+    INTEGER("step", step),
+    REAL("epoch_share", share),
+    INTEGER("rows", rows),
+    REAL("seconds", seconds),
+    REAL("learning_rate", learning_rate),
+    REAL("gradient_norm", gradient_norm),
+    INTEGER("end_step", end_step),
+    INTEGER("eval_step", eval_step),
+    INTEGER("best_step", best_step),
+    REAL("best_score", best_score),
+    INTEGER("records", bad.records),
+    INTEGER("bad_records", bad.bad),
+    INTEGER("encoding_errors", bad.encoding_errors),
+    INTEGER("quarantine_bytes", bad.quarantine_bytes),
+    INTEGER("metrics_bytes", metrics_bytes),
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -111,14 +101,14 @@ static tdm_status put(json_t *object, const char *name, json_t *value)
     return TDM_OK;
 }
 
-static tdm_status pack_entries(json_t *object, const state_entry *entries, size_t count,
-                               const void *values)
+static tdm_status pack_entries(json_t *object, const tdm_train_state *state)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *at = (const char *)values + entries[i].offset;
-        json_t *value = entries[i].is_real ? tdm_json_number(*(const double *)(const void *)at)
-                                           : json_integer(*(const int64_t *)(const void *)at);
-        TDM_TRY(put(object, entries[i].name, value));
+    for (size_t i = 0; i < COUNT(state_entries); i++) {
+        const char *at = (const char *)state + state_entries[i].offset;
+        json_t *value = state_entries[i].is_real
+                            ? tdm_json_number(*(const double *)(const void *)at)
+                            : json_integer(*(const int64_t *)(const void *)at);
+        TDM_TRY(put(object, state_entries[i].name, value));
     }
     return TDM_OK;
 }
@@ -128,20 +118,20 @@ static tdm_status damaged(const char *name)
     return tdm_fail(TDM_E_FORMAT, "%s is missing or wrong", name);
 }
 
-static tdm_status unpack_entries(const json_t *object, const state_entry *entries, size_t count,
-                                 void *values)
+static tdm_status unpack_entries(const json_t *object, tdm_train_state *state)
 {
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_object_get(object, entries[i].name);
-        char *at = (char *)values + entries[i].offset;
-        if (entries[i].is_real && json_is_null(value))
+    for (size_t i = 0; i < COUNT(state_entries); i++) {
+        const state_entry *entry = &state_entries[i];
+        const json_t *value = json_object_get(object, entry->name);
+        char *at = (char *)state + entry->offset;
+        if (entry->is_real && json_is_null(value))
             *(double *)(void *)at = NAN;
-        else if (entries[i].is_real && json_is_number(value))
+        else if (entry->is_real && json_is_number(value))
             *(double *)(void *)at = json_number_value(value);
-        else if (!entries[i].is_real && json_is_integer(value))
+        else if (!entry->is_real && json_is_integer(value))
             *(int64_t *)(void *)at = json_integer_value(value);
         else
-            return damaged(entries[i].name);
+            return damaged(entry->name);
     }
     return TDM_OK;
 }
@@ -252,13 +242,13 @@ static tdm_status pack_metrics(json_t *object, const char *name, const tdm_metri
 static tdm_status pack(const tdm_train_state *state, int lanes, json_t *object)
 {
     TDM_TRY(put(object, "version", json_integer(TDM_STATE_VERSION)));
-    TDM_TRY(pack_entries(object, state_entries, COUNT(state_entries), state));
+    TDM_TRY(pack_entries(object, state));
     TDM_TRY(pack_position(object, &state->position, lanes));
     TDM_TRY(put(object, "keep_best", json_string(tdm_keep_best_names[state->keep_best])));
     TDM_TRY(pack_scores(object, state));
-    json_t *eval = json_object();
+    json_t *eval;
+    TDM_TRY(tdm_metrics_result_json(&state->eval, &eval));
     TDM_TRY(put(object, "eval", eval));
-    TDM_TRY(pack_entries(eval, eval_entries, COUNT(eval_entries), &state->eval));
     TDM_TRY(pack_metrics(object, "window", &state->window));
     return pack_metrics(object, "total", &state->total);
 }
@@ -283,12 +273,13 @@ tdm_status tdm_train_state_restore(tdm_train_state *state, int lanes, const json
                 (long long)json_integer_value(version), TDM_VERSION, TDM_STATE_VERSION);
     if (json_integer_value(version) != TDM_STATE_VERSION)
         return damaged("version");
-    TDM_TRY(unpack_entries(saved, state_entries, COUNT(state_entries), state));
+    TDM_TRY(unpack_entries(saved, state));
     TDM_TRY(unpack_position(saved, &state->position, lanes));
     TDM_TRY(unpack_scores(saved, state));
     TDM_TRY(unpack_kind_of_scores(saved, state));
-    TDM_TRY(unpack_entries(json_object_get(saved, "eval"), eval_entries, COUNT(eval_entries),
-                           &state->eval));
+    const tdm_metrics_type *type = state->window.spec.type;
+    TDM_TRY(tdm_metrics_result_restore(json_object_get(saved, "eval"), type->metrics,
+                                       type->metric_count, &state->eval));
     TDM_TRY(tdm_metrics_restore(&state->window, json_object_get(saved, "window")));
     return tdm_metrics_restore(&state->total, json_object_get(saved, "total"));
 }

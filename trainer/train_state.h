@@ -24,11 +24,11 @@ typedef struct tdm_train_state {
     int64_t rows; /* trained on */
     double seconds;
     double learning_rate,
-        gradient_norm;  /* of the last step; of dense parameters, before clipping */
-    tdm_metrics window; /* progressive, since the last line of metrics.jsonl */
-    tdm_metrics total;  /* progressive, before the window */
-    int64_t eval_step;  /* of the last evaluation; -1: none */
-    tdm_metrics_result eval;
+        gradient_norm;       /* of the last step; of dense parameters, before clipping */
+    tdm_metrics window;      /* progressive, since the last line of metrics.jsonl */
+    tdm_metrics total;       /* progressive, before the window */
+    int64_t eval_step;       /* of the last evaluation; -1: none */
+    tdm_metrics_result eval; /* before the first one all of it is 0 */
     tdm_keep_best keep_best; /* what scores are */
     int64_t best_step;       /* -1: none */
     double best_score;
@@ -39,7 +39,9 @@ typedef struct tdm_train_state {
     int64_t metrics_bytes; /* of metrics.jsonl */
 } tdm_train_state;
 
-TDM_MUST_CHECK tdm_status tdm_train_state_init(tdm_train_state *state, tdm_keep_best keep_best);
+TDM_MUST_CHECK tdm_status tdm_train_state_init(tdm_train_state *state,
+                                               const tdm_metrics_spec *metrics,
+                                               tdm_keep_best keep_best);
 void tdm_train_state_deinit(tdm_train_state *state);
 
 /* True where a step of this score would be the best; a NaN never is. */

@@ -41,13 +41,15 @@ START_TEST(test_evaluation_of_a_run)
                                   &tdm_from_start, &result));
     evaluate("last", &evaluation, &step);
     ck_assert_int_eq(step, result.step);
-    ck_assert_double_eq(evaluation.metrics.auc, result.eval.auc);
-    ck_assert_double_eq(evaluation.metrics.logloss, result.eval.logloss);
+    ck_assert_double_eq(tdm_metrics_result_get(&evaluation.metrics, "auc"),
+                        tdm_metrics_result_get(&result.eval, "auc"));
+    ck_assert_double_eq(tdm_metrics_result_get(&evaluation.metrics, "logloss"),
+                        tdm_metrics_result_get(&result.eval, "logloss"));
     ck_assert_int_eq(evaluation.records, 1501);
     ck_assert_int_eq(evaluation.bad_records, 1);
     evaluate("best", &evaluation, &step);
     ck_assert_int_eq(step, result.best_step);
-    ck_assert_double_eq(evaluation.metrics.auc, result.best_score);
+    ck_assert_double_eq(tdm_metrics_result_get(&evaluation.metrics, "auc"), result.best_score);
     evaluate(NULL, &evaluation, &step);
     ck_assert_int_eq(step, result.best_step);
     tdm_run *opened;

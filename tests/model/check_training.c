@@ -36,9 +36,9 @@ static void assert_learns(const char *model, double loss, double auc)
     ck_assert_int_eq(result.epoch, 6);
     ck_assert(result.has_eval);
     ck_assert_int_eq(result.eval.rows, 1500);
-    ck_assert_double_lt(result.eval.logloss, loss);
-    ck_assert_double_gt(result.eval.auc, auc);
-    ck_assert_double_lt(result.train.logloss, loss + 0.03);
+    ck_assert_double_lt(tdm_metrics_result_get(&result.eval, "logloss"), loss);
+    ck_assert_double_gt(tdm_metrics_result_get(&result.eval, "auc"), auc);
+    ck_assert_double_lt(tdm_metrics_result_get(&result.train, "logloss"), loss + 0.03);
     tdm_clicks_end();
 }
 
@@ -265,7 +265,8 @@ START_TEST(test_init_from)
              "{type: deepfm, init_from: %s, mlp: {units: [16, 4], dropout: 0.1}}", tdm_clicks.run);
     ck_assert_ok(tdm_clicks_train(model, WITH(other), &tdm_from_start, &second));
     ck_assert_ptr_nonnull(strstr(log, "model.init_from: 10 of 13 tensors start from step "));
-    ck_assert_double_lt(second.train.logloss, first.train.logloss);
+    ck_assert_double_lt(tdm_metrics_result_get(&second.train, "logloss"),
+                        tdm_metrics_result_get(&first.train, "logloss"));
     snprintf(other, sizeof other, "output.dir=%s/third", tdm_clicks.folder);
     snprintf(model, sizeof model, "{type: logistic_regression, init_from: %s/none}",
              tdm_clicks.folder);

@@ -23,8 +23,10 @@ START_TEST(test_resuming_an_ended_training_changes_nothing)
     ck_assert_str_eq(before, after);
     ck_assert_int_eq(second.step, first.step);
     ck_assert_int_eq(second.resumed_step, first.step);
-    ck_assert_double_eq(second.eval.auc, first.eval.auc);
-    ck_assert_double_eq(second.train.logloss, first.train.logloss);
+    ck_assert_double_eq(tdm_metrics_result_get(&second.eval, "auc"),
+                        tdm_metrics_result_get(&first.eval, "auc"));
+    ck_assert_double_eq(tdm_metrics_result_get(&second.train, "logloss"),
+                        tdm_metrics_result_get(&first.train, "logloss"));
     tdm_free(before);
     tdm_free(after);
     tdm_clicks_end();

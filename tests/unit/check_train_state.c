@@ -29,10 +29,12 @@ static void count_free(void *memory)
 
 /* ---- a state --------------------------------------------------------------------------------- */
 
+static const tdm_metrics_spec clicks = {.type = &tdm_click_metrics_type};
+
 static void fill(tdm_train_state *state)
 {
     static const float probabilities[] = {0.25f, 0.75f}, labels[] = {0, 1};
-    ck_assert_ok(tdm_train_state_init(state, TDM_KEEP_BEST_AUC));
+    ck_assert_ok(tdm_train_state_init(state, &clicks, TDM_KEEP_BEST_AUC));
     state->step = 20;
     state->share = 0.1;
     state->position = (tdm_position){.epoch = 1, .batches = 4};
@@ -40,10 +42,12 @@ static void fill(tdm_train_state *state)
         state->position.lanes[i] = (tdm_lane_position){.window = i, .row = 2 * i, .bytes = 100};
     for (int i = 1; i <= 2; i++) {
         state->step = state->eval_step = 10 * i;
-        state->eval = (tdm_metrics_result){.auc = i == 1 ? 0.75 : NAN, .logloss = 0.5};
+        tdm_metrics_result *eval = &state->eval;
+        *eval = tdm_metrics_result_make(clicks.type->metrics, clicks.type->metric_count, 0.5);
+        eval->items[0].value = i == 1 ? 0.75 : NAN;
         ck_assert_ok(tdm_train_state_note_score(state));
     }
-    ck_assert_ok(tdm_metrics_add(&state->window, probabilities, labels, NULL, 2));
+    ck_assert_ok(tdm_click_metrics_add(&state->window.click, probabilities, labels, NULL, 2));
 }
 
 START_TEST(test_both_ways)
@@ -52,7 +56,7 @@ START_TEST(test_both_ways)
     json_t *saved;
     fill(&state);
     ck_assert_ok(tdm_train_state_save(&state, LANES, &saved));
-    ck_assert_ok(tdm_train_state_init(&restored, TDM_KEEP_BEST_AUC));
+    ck_assert_ok(tdm_train_state_init(&restored, &clicks, TDM_KEEP_BEST_AUC));
     ck_assert_ok(tdm_train_state_restore(&restored, LANES, saved));
     ck_assert_int_eq(restored.step, 20);
     ck_assert_double_eq(restored.share, 0.1);
@@ -62,8 +66,10 @@ START_TEST(test_both_ways)
     ck_assert_uint_eq(restored.score_count, 2);
     ck_assert(isnan(restored.scores[1].score));
     ck_assert_int_eq(restored.window.rows, 2);
+    ck_assert(isnan(tdm_metrics_result_get(&restored.eval, "auc")));
+    ck_assert_double_eq(tdm_metrics_result_get(&restored.eval, "logloss"), 0.5);
     tdm_train_state_deinit(&restored);
-    ck_assert_ok(tdm_train_state_init(&restored, TDM_KEEP_BEST_LOGLOSS));
+    ck_assert_ok(tdm_train_state_init(&restored, &clicks, TDM_KEEP_BEST_LOGLOSS));
     ck_assert_ok(tdm_train_state_restore(&restored, LANES, saved));
     ck_assert_int_eq(restored.best_step, -1);
     ck_assert_uint_eq(restored.score_count, 0);

@@ -29,6 +29,13 @@ static rows *make_rows(bool weighted, bool soft)
     return made;
 }
 
+static const tdm_metrics_spec clicks = {.type = &tdm_click_metrics_type};
+
+static double get(const tdm_metrics_result *result, const char *name)
+{
+    return tdm_metrics_result_get(result, name);
+}
+
 static tdm_metrics_result result_of(tdm_metrics *metrics)
 {
     tdm_pool *pool;
@@ -43,11 +50,18 @@ static tdm_metrics_result measure(const float *probabilities, const float *label
                                   const float *weights, int64_t count)
 {
     tdm_metrics metrics;
-    ck_assert_ok(tdm_metrics_init(&metrics, 1000000));
-    ck_assert_ok(tdm_metrics_add(&metrics, probabilities, labels, weights, count));
+    ck_assert_ok(tdm_metrics_init(&metrics, &clicks, 1000000));
+    ck_assert_ok(tdm_click_metrics_add(&metrics.click, probabilities, labels, weights, count));
     tdm_metrics_result result = result_of(&metrics);
     tdm_metrics_deinit(&metrics);
     return result;
+}
+
+static double logloss_of(const float *probabilities, const float *labels, const float *weights,
+                         int64_t count)
+{
+    tdm_metrics_result result = measure(probabilities, labels, weights, count);
+    return get(&result, "logloss");
 }
 
 START_TEST(known_values)
@@ -57,14 +71,14 @@ START_TEST(known_values)
     tdm_metrics_result result = measure(probabilities, labels, NULL, 4);
     double logloss = -(2.0 * log(0.5) + 2.0 * log(0.75)) / 4.0;
     ck_assert_int_eq(result.rows, 4);
-    ck_assert_int_eq(result.positives, 2);
-    ck_assert_double_eq(result.auc, 0.875);
-    ck_assert_double_eq(result.auc_error, 0.0);
-    ck_assert_double_eq_tol(result.logloss, logloss, 1e-15);
-    ck_assert_double_eq_tol(result.normalized_entropy, logloss / log(2.0), 1e-15);
-    ck_assert_double_eq(result.calibration, 1.0);
-    ck_assert_double_eq(result.mean_label, 0.5);
-    ck_assert_double_eq(result.mean_prediction, 0.5);
+    ck_assert_double_eq(get(&result, "positives"), 2);
+    ck_assert_double_eq(get(&result, "auc"), 0.875);
+    ck_assert_double_eq(get(&result, "auc_error"), 0.0);
+    ck_assert_double_eq_tol(get(&result, "logloss"), logloss, 1e-15);
+    ck_assert_double_eq_tol(get(&result, "normalized_entropy"), logloss / log(2.0), 1e-15);
+    ck_assert_double_eq(get(&result, "calibration"), 1.0);
+    ck_assert_double_eq(get(&result, "mean_label"), 0.5);
+    ck_assert_double_eq(get(&result, "mean_prediction"), 0.5);
 }
 END_TEST
 
@@ -77,9 +91,9 @@ START_TEST(entropy_of_the_mean_label)
         labels[i] = i % 8 == 0 ? 1.0f : 0.0f;
     }
     tdm_metrics_result result = measure(probabilities, labels, NULL, 64);
-    ck_assert_double_eq_tol(result.normalized_entropy, 1.0, 1e-14);
-    ck_assert_double_eq(result.calibration, 1.0);
-    ck_assert_double_eq(result.auc, 0.5);
+    ck_assert_double_eq_tol(get(&result, "normalized_entropy"), 1.0, 1e-14);
+    ck_assert_double_eq(get(&result, "calibration"), 1.0);
+    ck_assert_double_eq(get(&result, "auc"), 0.5);
 }
 END_TEST
 
@@ -102,11 +116,11 @@ START_TEST(sums)
         }
         tdm_metrics_result result = measure(made->probabilities, made->labels, made->weights, ROWS);
         ck_assert_int_eq(result.rows, count);
-        ck_assert_int_eq(result.positives, positives);
-        ck_assert_double_eq_tol(result.logloss, loss / weight, 1e-13);
-        ck_assert_double_eq_tol(result.mean_label, label / weight, 1e-14);
-        ck_assert_double_eq_tol(result.mean_prediction, prediction / weight, 1e-14);
-        ck_assert_double_eq_tol(result.calibration, prediction / label, 1e-13);
+        ck_assert_double_eq(get(&result, "positives"), (double)positives);
+        ck_assert_double_eq_tol(get(&result, "logloss"), loss / weight, 1e-13);
+        ck_assert_double_eq_tol(get(&result, "mean_label"), label / weight, 1e-14);
+        ck_assert_double_eq_tol(get(&result, "mean_prediction"), prediction / weight, 1e-14);
+        ck_assert_double_eq_tol(get(&result, "calibration"), prediction / label, 1e-13);
         tdm_free(made);
     }
 }
@@ -116,15 +130,15 @@ START_TEST(certain_probabilities_have_finite_loss)
 {
     const float ends[] = {0.0f, 1.0f, 0.0f, 1.0f};
     const float labels[] = {1, 0, 0, 1};
-    ck_assert_double_eq_tol(measure(ends, labels, NULL, 1).logloss, 150 * log(2.0), 1e-12);
-    ck_assert_double_eq_tol(measure(ends + 1, labels + 1, NULL, 1).logloss, 25 * log(2.0), 1e-12);
-    ck_assert_double_lt(measure(ends + 2, labels + 2, NULL, 2).logloss, 1e-7);
+    ck_assert_double_eq_tol(logloss_of(ends, labels, NULL, 1), 150 * log(2.0), 1e-12);
+    ck_assert_double_eq_tol(logloss_of(ends + 1, labels + 1, NULL, 1), 25 * log(2.0), 1e-12);
+    ck_assert_double_lt(logloss_of(ends + 2, labels + 2, NULL, 2), 1e-7);
 
     /* Many of them: their product leaves the range of double. */
     float zeros[500] = {0}, ones[500];
     for (int i = 0; i < 500; i++)
         ones[i] = 1.0f;
-    ck_assert_double_eq_tol(measure(zeros, ones, NULL, 500).logloss, 150 * log(2.0), 1e-11);
+    ck_assert_double_eq_tol(logloss_of(zeros, ones, NULL, 500), 150 * log(2.0), 1e-11);
 }
 END_TEST
 
@@ -133,21 +147,23 @@ START_TEST(one_class_and_no_rows)
     const float probabilities[] = {0.25f, 0.75f};
     const float ones[] = {1, 1}, zeros[] = {0, 0};
     tdm_metrics_result positives = measure(probabilities, ones, NULL, 2);
-    ck_assert(isnan(positives.auc) && isnan(positives.auc_error));
-    ck_assert(isnan(positives.normalized_entropy));
-    ck_assert_double_eq(positives.calibration, 0.5);
-    ck_assert_double_eq_tol(positives.logloss, -(log(0.25) + log(0.75)) / 2, 1e-15);
+    ck_assert(isnan(get(&positives, "auc")) && isnan(get(&positives, "auc_error")));
+    ck_assert(isnan(get(&positives, "normalized_entropy")));
+    ck_assert_double_eq(get(&positives, "calibration"), 0.5);
+    ck_assert_double_eq_tol(get(&positives, "logloss"), -(log(0.25) + log(0.75)) / 2, 1e-15);
 
     tdm_metrics_result negatives = measure(probabilities, zeros, NULL, 2);
-    ck_assert(isnan(negatives.auc) && isnan(negatives.normalized_entropy));
-    ck_assert(isnan(negatives.calibration));
-    ck_assert_double_eq(negatives.mean_label, 0.0);
+    ck_assert(isnan(get(&negatives, "auc")) && isnan(get(&negatives, "normalized_entropy")));
+    ck_assert(isnan(get(&negatives, "calibration")));
+    ck_assert_double_eq(get(&negatives, "mean_label"), 0.0);
 
     tdm_metrics_result none = measure(probabilities, ones, zeros, 2);
     ck_assert_int_eq(none.rows, 0);
-    ck_assert_int_eq(none.positives, 0);
-    ck_assert(isnan(none.auc) && isnan(none.logloss) && isnan(none.normalized_entropy));
-    ck_assert(isnan(none.calibration) && isnan(none.mean_label) && isnan(none.mean_prediction));
+    ck_assert_double_eq(get(&none, "positives"), 0);
+    ck_assert(isnan(get(&none, "auc")) && isnan(get(&none, "logloss")) &&
+              isnan(get(&none, "normalized_entropy")));
+    ck_assert(isnan(get(&none, "calibration")) && isnan(get(&none, "mean_label")) &&
+              isnan(get(&none, "mean_prediction")));
 }
 END_TEST
 
@@ -156,9 +172,10 @@ START_TEST(nan_shows)
     const float probabilities[] = {0.25f, NAN, 0.5f};
     const float labels[] = {0, 1, 1};
     tdm_metrics_result result = measure(probabilities, labels, NULL, 3);
-    ck_assert(isnan(result.auc) && isnan(result.auc_error) && isnan(result.logloss));
-    ck_assert(isnan(result.mean_prediction) && isnan(result.calibration));
-    ck_assert_double_eq_tol(result.mean_label, 2.0 / 3.0, 1e-15);
+    ck_assert(isnan(get(&result, "auc")) && isnan(get(&result, "auc_error")) &&
+              isnan(get(&result, "logloss")));
+    ck_assert(isnan(get(&result, "mean_prediction")) && isnan(get(&result, "calibration")));
+    ck_assert_double_eq_tol(get(&result, "mean_label"), 2.0 / 3.0, 1e-15);
 }
 END_TEST
 
@@ -166,28 +183,29 @@ START_TEST(windows_and_merging)
 {
     rows *made = make_rows(true, false);
     tdm_metrics window, total, whole;
-    ck_assert_ok(tdm_metrics_init(&window, 0));
-    ck_assert_ok(tdm_metrics_init(&total, 0));
-    ck_assert_ok(tdm_metrics_init(&whole, 0));
+    ck_assert_ok(tdm_metrics_init(&window, &clicks, 0));
+    ck_assert_ok(tdm_metrics_init(&total, &clicks, 0));
+    ck_assert_ok(tdm_metrics_init(&whole, &clicks, 0));
     int64_t before = tdm_memory_stats_get().allocations;
     for (int at = 0; at < ROWS; at += 1000) {
         tdm_metrics_reset(&window);
         ck_assert_int_eq(window.rows, 0);
-        ck_assert_double_eq(window.loss_sum, 0.0);
-        ck_assert_ok(tdm_metrics_add(&window, made->probabilities + at, made->labels + at,
-                                     made->weights + at, 1000));
+        ck_assert_double_eq(window.click.loss_sum, 0.0);
+        ck_assert_ok(tdm_click_metrics_add(&window.click, made->probabilities + at,
+                                           made->labels + at, made->weights + at, 1000));
         ck_assert_ok(tdm_metrics_merge(&total, &window));
     }
     ck_assert_int_eq(tdm_memory_stats_get().allocations, before);
-    ck_assert_ok(tdm_metrics_add(&whole, made->probabilities, made->labels, made->weights, ROWS));
+    ck_assert_ok(tdm_click_metrics_add(&whole.click, made->probabilities, made->labels,
+                                       made->weights, ROWS));
     tdm_metrics_result a = result_of(&total), b = result_of(&whole);
     ck_assert_int_eq(a.rows, b.rows);
-    ck_assert_int_eq(a.positives, b.positives);
-    ck_assert_double_eq_tol(a.auc, b.auc, 1e-13);
-    ck_assert_double_eq_tol(a.auc_error, b.auc_error, 1e-13);
-    ck_assert_double_eq_tol(a.logloss, b.logloss, 1e-13);
-    ck_assert_double_eq_tol(a.mean_label, b.mean_label, 1e-13);
-    ck_assert_double_eq_tol(a.mean_prediction, b.mean_prediction, 1e-13);
+    ck_assert_double_eq(get(&a, "positives"), get(&b, "positives"));
+    ck_assert_double_eq_tol(get(&a, "auc"), get(&b, "auc"), 1e-13);
+    ck_assert_double_eq_tol(get(&a, "auc_error"), get(&b, "auc_error"), 1e-13);
+    ck_assert_double_eq_tol(get(&a, "logloss"), get(&b, "logloss"), 1e-13);
+    ck_assert_double_eq_tol(get(&a, "mean_label"), get(&b, "mean_label"), 1e-13);
+    ck_assert_double_eq_tol(get(&a, "mean_prediction"), get(&b, "mean_prediction"), 1e-13);
     tdm_metrics_deinit(&window);
     tdm_metrics_deinit(&total);
     tdm_metrics_deinit(&whole);
@@ -197,8 +215,9 @@ END_TEST
 
 static void assert_same_bits(const tdm_metrics *a, const tdm_metrics *b)
 {
-    ck_assert_int_eq(memcmp(a, b, offsetof(tdm_metrics, auc)), 0);
-    ck_assert_int_eq(memcmp(a->auc.bins, b->auc.bins, TDM_AUC_BINS * sizeof *a->auc.bins), 0);
+    const tdm_click_metrics *one = &a->click, *other = &b->click;
+    ck_assert_mem_eq(one, other, offsetof(tdm_click_metrics, auc));
+    ck_assert_mem_eq(one->auc.bins, other->auc.bins, TDM_AUC_BINS * sizeof *one->auc.bins);
 }
 
 /* Through text, as a checkpoint does. */
@@ -220,19 +239,19 @@ START_TEST(restored_to_the_bit)
     for (int c = 0; c < 4; c++) {
         rows *made = make_rows(c & 1, c & 2);
         tdm_metrics never_stopped, resumed;
-        ck_assert_ok(tdm_metrics_init(&never_stopped, 0));
-        ck_assert_ok(tdm_metrics_init(&resumed, 0));
+        ck_assert_ok(tdm_metrics_init(&never_stopped, &clicks, 0));
+        ck_assert_ok(tdm_metrics_init(&resumed, &clicks, 0));
         save_and_restore(&never_stopped, &resumed);
         assert_same_bits(&never_stopped, &resumed);
-        ck_assert_ok(tdm_metrics_add(&never_stopped, made->probabilities, made->labels,
-                                     made->weights, 1700));
-        ck_assert_ok(tdm_metrics_add(&resumed, made->labels, made->labels, NULL, 100));
+        ck_assert_ok(tdm_click_metrics_add(&never_stopped.click, made->probabilities, made->labels,
+                                           made->weights, 1700));
+        ck_assert_ok(tdm_click_metrics_add(&resumed.click, made->labels, made->labels, NULL, 100));
         save_and_restore(&never_stopped, &resumed);
         assert_same_bits(&never_stopped, &resumed);
-        ck_assert_ok(tdm_metrics_add(&never_stopped, made->probabilities + 1700,
-                                     made->labels + 1700, made->weights + 1700, 1300));
-        ck_assert_ok(tdm_metrics_add(&resumed, made->probabilities + 1700, made->labels + 1700,
-                                     made->weights + 1700, 1300));
+        ck_assert_ok(tdm_click_metrics_add(&never_stopped.click, made->probabilities + 1700,
+                                           made->labels + 1700, made->weights + 1700, 1300));
+        ck_assert_ok(tdm_click_metrics_add(&resumed.click, made->probabilities + 1700,
+                                           made->labels + 1700, made->weights + 1700, 1300));
         assert_same_bits(&never_stopped, &resumed);
         tdm_metrics_deinit(&never_stopped);
         tdm_metrics_deinit(&resumed);
@@ -245,10 +264,10 @@ START_TEST(odd_doubles_are_restored)
 {
     const double values[] = {-0.0, NAN, INFINITY, 0x1p-1074, 0x1p53, 0x1.8p60, -3.0, 0.1};
     tdm_metrics from, to;
-    ck_assert_ok(tdm_metrics_init(&from, 0));
-    ck_assert_ok(tdm_metrics_init(&to, 0));
+    ck_assert_ok(tdm_metrics_init(&from, &clicks, 0));
+    ck_assert_ok(tdm_metrics_init(&to, &clicks, 0));
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        from.loss_sum = values[i];
+        from.click.loss_sum = values[i];
         save_and_restore(&from, &to);
         assert_same_bits(&from, &to);
     }
@@ -278,11 +297,11 @@ START_TEST(damaged_state)
         {"auc_bins", "[5, 1, 0.5]", "auc_bins is damaged at item 0"},
     };
     tdm_metrics metrics, empty;
-    ck_assert_ok(tdm_metrics_init(&metrics, 0));
-    ck_assert_ok(tdm_metrics_init(&empty, 0));
+    ck_assert_ok(tdm_metrics_init(&metrics, &clicks, 0));
+    ck_assert_ok(tdm_metrics_init(&empty, &clicks, 0));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const float p[] = {0.3f}, label[] = {1};
-        ck_assert_ok(tdm_metrics_add(&metrics, p, label, NULL, 1));
+        ck_assert_ok(tdm_click_metrics_add(&metrics.click, p, label, NULL, 1));
         json_t *saved;
         ck_assert_ok(tdm_metrics_save(&metrics, &saved));
         json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
@@ -303,7 +322,7 @@ START_TEST(evaluations_are_not_saved)
 {
     tdm_metrics metrics;
     json_t *saved;
-    ck_assert_ok(tdm_metrics_init(&metrics, 10));
+    ck_assert_ok(tdm_metrics_init(&metrics, &clicks, 10));
     ck_assert_fails(tdm_metrics_save(&metrics, &saved), TDM_E_STATE, "exact AUC");
     ck_assert_ptr_null(saved);
     ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_STATE, "exact AUC");
@@ -323,17 +342,14 @@ static void assert_json(const tdm_metrics_result *result, const char *expected)
 
 START_TEST(as_json)
 {
-    const tdm_metrics_result full = {.rows = 4,
-                                     .auc = 0.875,
-                                     .logloss = 0.5,
-                                     .normalized_entropy = 0.75,
-                                     .calibration = 1.0,
-                                     .mean_label = 0.5,
-                                     .mean_prediction = 0.25,
-                                     .positives = 2};
+    const float probabilities[] = {0.5f, 0.25f, 0.75f, 0.5f};
+    const float labels[] = {1, 0, 1, 0};
+    tdm_metrics_result full = measure(probabilities, labels, NULL, 4);
+    full.items[2].value = 0.5;
+    full.items[3].value = 0.75;
     assert_json(&full, "{\"rows\": 4, \"auc\": 0.875, \"auc_error\": 0.0, \"logloss\": 0.5, "
                        "\"normalized_entropy\": 0.75, \"calibration\": 1.0, "
-                       "\"mean_label\": 0.5, \"mean_prediction\": 0.25, \"positives\": 2}");
+                       "\"mean_label\": 0.5, \"mean_prediction\": 0.5, \"positives\": 2}");
     const float nothing[] = {0};
     tdm_metrics_result none = measure(nothing, nothing, nothing, 1);
     assert_json(&none, "{\"rows\": 0, \"auc\": null, \"auc_error\": null, \"logloss\": null, "
@@ -344,16 +360,13 @@ END_TEST
 
 START_TEST(as_text)
 {
-    tdm_metrics_result result = {.rows = 1000000,
-                                 .auc = 0.8123456,
-                                 .auc_error = 0.00003,
-                                 .logloss = 0.45,
-                                 .normalized_entropy = 0.75,
-                                 .calibration = NAN,
-                                 .mean_label = 0.25,
-                                 .mean_prediction = 0.125,
-                                 .positives = 250000};
+    const tdm_metrics_type *type = clicks.type;
+    const double values[] = {0.8123456, 0.00003, 0.45, 0.75, NAN, 0.25, 0.125, 250000};
+    tdm_metrics_result result = tdm_metrics_result_make(type->metrics, type->metric_count, 0);
     tdm_text text = {0};
+    result.rows = 1000000;
+    for (int i = 0; i < result.count; i++)
+        result.items[i].value = values[i];
     ck_assert_ok(tdm_metrics_result_text(&result, &text));
     ck_assert_str_eq(text.bytes, "  rows                     1000000\n"
                                  "  auc                     0.812346\n"
@@ -366,7 +379,7 @@ START_TEST(as_text)
                                  "  positives                 250000\n");
     tdm_text_free(&text);
 
-    result.auc_error = 0.0;
+    result.items[1].value = 0.0;
     text = (tdm_text){0};
     ck_assert_ok(tdm_metrics_result_text(&result, &text));
     ck_assert_ptr_null(strstr(text.bytes, "at most"));
