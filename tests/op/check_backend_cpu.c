@@ -250,10 +250,39 @@ START_TEST(test_other_types_are_refused)
     REFUSED(fm_bwd, .embeddings = good, .sums = good, .dout = good, .d_embeddings = bad);
     REFUSED(cross_fwd, .x0 = good, .x = good, .u = bad, .y = good);
     REFUSED(cross_bwd, .x0 = good, .u = good, .dy = bad, .du = good, .dx0 = good);
+    REFUSED(lookup_fwd, .table = good, .out = bad);
+    REFUSED(lookup_bwd, .dout = bad, .table_gradient = good);
+    REFUSED(layer_norm_fwd, .x = good, .y = bad);
+    REFUSED(layer_norm_bwd, .sum = good, .dy = bad);
+    REFUSED(activation_bwd, .x = good, .dy = good, .dx = bad);
+    REFUSED(gated_fwd, .x = bad, .y = good);
+    REFUSED(gated_bwd, .x = good, .dy = bad, .dx = good);
+    REFUSED(rotary, .x = bad);
     REFUSED(bce, .logits = bad);
+    REFUSED(softmax_loss, .logits = bad);
+    REFUSED(squared_loss, .logits = good, .dlogits = bad);
 #undef REFUSED
     tdm_gemm_args both = {.a = good, .b = good, .c = good, .accumulate = true, .bias = data};
     ck_assert_fails(ops->gemm(backend, &both, NULL), TDM_E_ARG, "accumulates");
+    close_backend();
+}
+END_TEST
+
+START_TEST(test_other_arguments_are_refused)
+{
+    float data[4] = {0};
+    tdm_matrix x = {.data = data, .rows = 1, .columns = 4, .stride = 4};
+    open_backend(false);
+    const tdm_ops *ops = backend->ops;
+#define REFUSED(op, ...)                                                                           \
+    ck_assert_fails(ops->op(backend, &(tdm_##op##_args){__VA_ARGS__}, NULL), TDM_E_ARG, #op)
+    REFUSED(activation_bwd, .activation = TDM_ACTIVATION_RELU, .x = x, .dy = x, .dx = x);
+    REFUSED(gated_fwd, .activation = TDM_ACTIVATION_TANH, .x = x, .y = x);
+    REFUSED(gated_bwd, .activation = TDM_ACTIVATION_NONE, .x = x, .dy = x, .dx = x);
+    REFUSED(rotary, .x = x, .dim = 1);
+    REFUSED(rotary, .x = x, .dim = 6);
+    REFUSED(rotary, .x = x, .dim = 0);
+#undef REFUSED
     close_backend();
 }
 END_TEST
@@ -301,4 +330,5 @@ TDM_CHECK_MAIN(test_properties_name_the_machine, test_unknown_kernels_are_refuse
                test_memory_is_zero_and_aligned, test_copies_and_zero,
                test_streams_and_events_are_handles, test_deferred_runs_at_a_sync,
                test_deferred_events, test_deferred_errors_come_with_the_sync,
-               test_other_types_are_refused, test_working_memory_stays, test_out_of_memory)
+               test_other_types_are_refused, test_other_arguments_are_refused,
+               test_working_memory_stays, test_out_of_memory)

@@ -271,6 +271,199 @@ START_TEST(test_cross_gradients)
 }
 END_TEST
 
+/* ---- lookups and layer normalization --------------------------------------------------------- */
+
+static double lookup_loss(const void *args)
+{
+    const tdm_lookup_fwd_args *forward = args;
+    reference_lookup_fwd(&world, forward);
+    return weighted_sum(&output_gradient, &forward->out);
+}
+
+START_TEST(test_lookup_gradients)
+{
+    static const uint32_t drawn[] = {3, 0, 3, 1, 3, 1, 0, 4};
+    open_world();
+    uint32_t *ids = op_bytes(&world, sizeof drawn);
+    memcpy(op_host(&world, ids), drawn, sizeof drawn);
+    tdm_lookup_fwd_args forward = {
+        .table = random_matrix("table", 6, 3), .ids = ids, .out = random_matrix("out", 8, 3)};
+    output_gradient = random_matrix("dout", 8, 3);
+    tdm_lookup_bwd_args backward = {.dout = output_gradient,
+                                    .ids = ids,
+                                    .table_gradient = random_matrix("table_gradient", 6, 3)};
+    op_world_upload(&world);
+    memset(op_value(&world, backward.table_gradient.data), 0, 6 * 3 * sizeof(double));
+    reference_lookup_bwd(&world, &backward);
+    check_matrix("table", &forward.table, &backward.table_gradient, lookup_loss, &forward);
+    close_world();
+}
+END_TEST
+
+static tdm_matrix sum_gradient;
+
+/* Both outputs of the op lead to the loss. */
+static double norm_loss(const void *args)
+{
+    const tdm_layer_norm_fwd_args *forward = args;
+    reference_layer_norm_fwd(&world, forward);
+    return weighted_sum(&output_gradient, &forward->y) + weighted_sum(&sum_gradient, &forward->sum);
+}
+
+static void set_norm_backward(const tdm_layer_norm_fwd_args *forward, tdm_layer_norm_bwd_args *out)
+{
+    *out = (tdm_layer_norm_bwd_args){.sum = forward->sum,
+                                     .gamma = forward->gamma,
+                                     .means = forward->means,
+                                     .rstds = forward->rstds,
+                                     .dy = output_gradient,
+                                     .dsum = sum_gradient,
+                                     .dropout = forward->dropout,
+                                     .dx = random_matrix("dx", 6, 9),
+                                     .d_residual = random_matrix("d_residual", 6, 9),
+                                     .gamma_gradient = op_floats(&world, "dgamma", 9, OP_RANDOM),
+                                     .beta_gradient = op_floats(&world, "dbeta", 9, OP_RANDOM)};
+}
+
+START_TEST(test_layer_norm_gradients)
+{
+    open_world();
+    tdm_layer_norm_fwd_args forward = {.x = random_matrix("x", 6, 9),
+                                       .residual = random_matrix("residual", 6, 9),
+                                       .dropout = op_draws(&world, 1, 6, -1),
+                                       .sum = random_matrix("sum", 6, 9),
+                                       .gamma = op_floats(&world, "gamma", 9, OP_POSITIVE),
+                                       .beta = op_floats(&world, "beta", 9, OP_RANDOM),
+                                       .eps = 1e-5f,
+                                       .y = random_matrix("y", 6, 9),
+                                       .means = op_floats(&world, "means", 6, OP_RANDOM),
+                                       .rstds = op_floats(&world, "rstds", 6, OP_RANDOM)};
+    forward.dropout.rate = 0.3f;
+    output_gradient = random_matrix("dy", 6, 9);
+    sum_gradient = random_matrix("dsum", 6, 9);
+    tdm_layer_norm_bwd_args backward;
+    set_norm_backward(&forward, &backward);
+    op_world_upload(&world);
+    memset(op_value(&world, backward.gamma_gradient), 0, 9 * sizeof(double));
+    memset(op_value(&world, backward.beta_gradient), 0, 9 * sizeof(double));
+    reference_layer_norm_fwd(&world, &forward);
+    reference_layer_norm_bwd(&world, &backward);
+    check_matrix("x", &forward.x, &backward.dx, norm_loss, &forward);
+    check_matrix("residual", &forward.residual, &backward.d_residual, norm_loss, &forward);
+    check_gradient("gamma", op_value(&world, forward.gamma),
+                   op_value(&world, backward.gamma_gradient), 9, norm_loss, &forward);
+    check_gradient("beta", op_value(&world, forward.beta), op_value(&world, backward.beta_gradient),
+                   9, norm_loss, &forward);
+    close_world();
+}
+END_TEST
+
+/* ---- activations ----------------------------------------------------------------------------- */
+
+static double activation_loss(const void *args)
+{
+    const tdm_activation_bwd_args *backward = args;
+    double sum = 0.0;
+    for (int64_t r = 0; r < backward->x.rows; r++) {
+        for (int64_t c = 0; c < backward->x.columns; c++)
+            sum += *op_at(&world, &backward->dy, r, c) *
+                   reference_activation(backward->activation, *op_at(&world, &backward->x, r, c));
+    }
+    return sum;
+}
+
+/* Of tanh, the backward reads what it gave. */
+START_TEST(test_activation_gradients)
+{
+    static const tdm_activation activations[] = {TDM_ACTIVATION_GELU, TDM_ACTIVATION_GELU_TANH,
+                                                 TDM_ACTIVATION_TANH};
+    open_world();
+    for (int i = 0; i < 3; i++) {
+        op_world_reset(&world, 0);
+        tdm_activation_bwd_args forward = {.activation = activations[i],
+                                           .x = random_matrix("x", 5, 7),
+                                           .dy = random_matrix("dy", 5, 7),
+                                           .dx = random_matrix("dx", 5, 7)};
+        tdm_activation_bwd_args backward = forward;
+        backward.x = random_matrix("x or y", 5, 7);
+        op_world_upload(&world);
+        for (int64_t c = 0; c < 35; c++) {
+            double x = *op_at(&world, &forward.x, 0, c);
+            *op_at(&world, &backward.x, 0, c) = activations[i] == TDM_ACTIVATION_TANH ? tanh(x) : x;
+        }
+        reference_activation_bwd(&world, &backward);
+        check_matrix("x", &forward.x, &forward.dx, activation_loss, &forward);
+    }
+    close_world();
+}
+END_TEST
+
+static double gated_loss(const void *args)
+{
+    const tdm_gated_fwd_args *forward = args;
+    reference_gated_fwd(&world, forward);
+    return weighted_sum(&output_gradient, &forward->y);
+}
+
+START_TEST(test_gated_gradients)
+{
+    open_world();
+    tdm_gated_fwd_args forward = {.activation = TDM_ACTIVATION_GELU,
+                                  .x = random_matrix("x", 5, 14),
+                                  .y = random_matrix("y", 5, 7)};
+    output_gradient = random_matrix("dy", 5, 7);
+    tdm_gated_bwd_args backward = {.activation = TDM_ACTIVATION_GELU,
+                                   .x = forward.x,
+                                   .dy = output_gradient,
+                                   .dx = random_matrix("dx", 5, 14)};
+    op_world_upload(&world);
+    reference_gated_bwd(&world, &backward);
+    check_matrix("x", &forward.x, &backward.dx, gated_loss, &forward);
+    close_world();
+}
+END_TEST
+
+/* ---- rotary positions: the backward of a turn is to turn back -------------------------------- */
+
+typedef struct rotary_pair {
+    tdm_matrix x; /* before the turn, which is made on a copy */
+    tdm_rotary_args forward;
+} rotary_pair;
+
+static double rotary_loss(const void *args)
+{
+    const rotary_pair *pair = args;
+    memcpy(op_at(&world, &pair->forward.x, 0, 0), op_at(&world, &pair->x, 0, 0),
+           sizeof(double) * (size_t)(pair->x.rows * pair->x.columns));
+    reference_rotary(&world, &pair->forward);
+    return weighted_sum(&output_gradient, &pair->forward.x);
+}
+
+START_TEST(test_rotary_gradients)
+{
+    static const uint32_t drawn[] = {0, 1, 77, 5};
+    open_world();
+    uint32_t *positions = op_bytes(&world, sizeof drawn);
+    memcpy(op_host(&world, positions), drawn, sizeof drawn);
+    rotary_pair pair = {.x = random_matrix("x", 4, 12),
+                        .forward = {.x = random_matrix("turned", 4, 12),
+                                    .dim = 6,
+                                    .theta = 1000.0,
+                                    .positions = positions,
+                                    .max_positions = 100}};
+    output_gradient = random_matrix("dy", 4, 12);
+    tdm_rotary_args backward = pair.forward;
+    backward.x = random_matrix("dx", 4, 12);
+    backward.inverse = true;
+    op_world_upload(&world);
+    memcpy(op_at(&world, &backward.x, 0, 0), op_at(&world, &output_gradient, 0, 0),
+           48 * sizeof(double));
+    reference_rotary(&world, &backward);
+    check_matrix("x", &pair.x, &backward.x, rotary_loss, &pair);
+    close_world();
+}
+END_TEST
+
 /* ---- loss: Σ w l · loss_scale / Σ w ---------------------------------------------------------- */
 
 static double bce_loss(const void *args)
@@ -284,12 +477,12 @@ static double bce_loss(const void *args)
 START_TEST(test_bce_gradients)
 {
     open_world();
-    tdm_bce_args forward = {.logits = random_matrix("logits", 11, 1),
-                            .labels = op_floats(&world, "labels", 11, OP_POSITIVE),
+    tdm_bce_args forward = {.logits = random_matrix("logits", 11, 3),
+                            .labels = op_floats(&world, "labels", 33, OP_POSITIVE),
                             .weights = op_floats(&world, "weights", 11, OP_POSITIVE),
                             .scalars = world.scalars};
     tdm_bce_args backward = forward;
-    backward.dlogits = random_matrix("dlogits", 11, 1);
+    backward.dlogits = random_matrix("dlogits", 11, 3);
     op_world_upload(&world);
     tdm_weight_sum_args sum = {.weights = forward.weights, .batch = 11, .scalars = world.scalars};
     reference_weight_sum(&world, &sum);
@@ -299,6 +492,60 @@ START_TEST(test_bce_gradients)
 }
 END_TEST
 
+static double softmax_loss(const void *args)
+{
+    tdm_loss_scalars *loss = &world.expected.losses[1];
+    loss->loss_sum = 0.0;
+    reference_softmax_loss(&world, args);
+    return loss->loss_sum * world.expected.loss_scale / loss->weight_sum;
+}
+
+START_TEST(test_softmax_loss_gradients)
+{
+    static const uint32_t drawn[] = {3, 0, TDM_NO_LABEL, 4};
+    open_world();
+    uint32_t *labels = op_bytes(&world, sizeof drawn);
+    memcpy(op_host(&world, labels), drawn, sizeof drawn);
+    tdm_softmax_loss_args forward = {.logits = random_matrix("logits", 4, 5),
+                                     .labels = labels,
+                                     .weights = op_floats(&world, "weights", 4, OP_POSITIVE),
+                                     .loss = 1,
+                                     .scalars = world.scalars};
+    tdm_softmax_loss_args backward = forward;
+    backward.dlogits = random_matrix("dlogits", 4, 5);
+    op_world_upload(&world);
+    reference_softmax_loss(&world, &backward);
+    check_matrix("logits", &forward.logits, &backward.dlogits, softmax_loss, &forward);
+    close_world();
+}
+END_TEST
+
+static double squared_loss(const void *args)
+{
+    tdm_loss_scalars *loss = &world.expected.losses[0];
+    loss->loss_sum = 0.0;
+    reference_squared_loss(&world, args);
+    return loss->loss_sum * world.expected.loss_scale / loss->weight_sum;
+}
+
+START_TEST(test_squared_loss_gradients)
+{
+    open_world();
+    tdm_squared_loss_args forward = {.logits = random_matrix("logits", 11, 1),
+                                     .labels = op_floats(&world, "labels", 11, OP_RANDOM),
+                                     .weights = op_floats(&world, "weights", 11, OP_POSITIVE),
+                                     .scalars = world.scalars};
+    tdm_squared_loss_args backward = forward;
+    backward.dlogits = random_matrix("dlogits", 11, 1);
+    op_world_upload(&world);
+    reference_squared_loss(&world, &backward);
+    check_matrix("logits", &forward.logits, &backward.dlogits, squared_loss, &forward);
+    close_world();
+}
+END_TEST
+
 TDM_CHECK_MAIN(test_gemm_gradients, test_relu_gradients, test_dropout_gradients,
                test_embedding_gradients, test_fm_gradients, test_cross_gradients,
-               test_bce_gradients)
+               test_lookup_gradients, test_layer_norm_gradients, test_activation_gradients,
+               test_gated_gradients, test_rotary_gradients, test_bce_gradients,
+               test_softmax_loss_gradients, test_squared_loss_gradients)
