@@ -134,9 +134,13 @@ static ALWAYS_INLINE float sum_lanes(float *values, int lanes)
 
 static ALWAYS_INLINE float sum_vector(vector value)
 {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)value);
+#else
     float lanes[WIDTH];
     store(lanes, value);
     return sum_lanes(lanes, WIDTH);
+#endif
 }
 
 /* NULL stays NULL. */
