@@ -22,6 +22,7 @@ typedef struct tdm_backend_properties {
     int64_t memory_bytes;
     int64_t memory_free_bytes;
     bool host_memory; /* device pointers may be read by the host after a sync */
+    bool bf16;        /* products in bfloat16 (compute TDM_BF16) */
 } tdm_backend_properties;
 
 /* Every slot is required. Functions may be called from one thread at a time. */

@@ -3,6 +3,7 @@
 #include "cpu/backend_cpu.h"
 
 #include "core/memory.h"
+#include "cpu/bf16_products.h"
 
 #include <dnnl.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static tdm_status cpu_properties(tdm_backend *backend, tdm_backend_properties *o
     int64_t page = sysconf(_SC_PAGESIZE);
     *out = (tdm_backend_properties){.memory_bytes = sysconf(_SC_PHYS_PAGES) * page,
                                     .memory_free_bytes = sysconf(_SC_AVPHYS_PAGES) * page,
-                                    .host_memory = true};
+                                    .host_memory = true,
+                                    .bf16 = tdm_cpu(backend)->bf16};
     read_device_name(out->name, sizeof out->name);
     snprintf(out->instructions, sizeof out->instructions, "%s, oneDNN %d.%d.%d",
              tdm_cpu(backend)->kernels->name, version->major, version->minor, version->patch);
@@ -180,11 +182,13 @@ void tdm_cpu_init(tdm_cpu_backend *backend, tdm_pool *pool, const tdm_backend_ty
 {
     backend->base = (tdm_backend){.type = type, .ops = ops, .pool = pool};
     backend->kernels = tdm_kernels_best();
+    backend->bf16 = tdm_cpu_has_bf16();
 }
 
 void tdm_cpu_deinit(tdm_cpu_backend *backend)
 {
     tdm_free(backend->scratch);
+    tdm_bf16_products_destroy(backend->bf16_products);
 }
 
 tdm_status tdm_cpu_create(tdm_pool *pool, tdm_backend **out)

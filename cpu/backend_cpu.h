@@ -11,6 +11,8 @@ typedef struct tdm_cpu_backend {
     const tdm_kernels *kernels;
     void *scratch; /* of the op that runs */
     size_t scratch_bytes;
+    bool bf16; /* products in bfloat16; tests clear it */
+    struct tdm_bf16_products *bf16_products;
 } tdm_cpu_backend;
 
 static inline tdm_cpu_backend *tdm_cpu(tdm_backend *backend)

@@ -3,7 +3,7 @@
  *
  * dnnl_sgemm reads plain operands in place and is then as fast as its primitives on packed weights;
  * only a transposed b costs it a tenth, so that one is turned first. */
-#include "cpu/backend_cpu.h"
+#include "cpu/gemm_internal.h"
 #include "cpu/onednn.h"
 
 #include <dnnl.h>
@@ -30,10 +30,8 @@ typedef struct even_cut {
 } even_cut;
 
 typedef struct gemm_job {
-    const tdm_kernels *kernels;
-    const tdm_gemm_args *args;
-    int64_t m, n, k; /* valid rows only */
-    tdm_matrix b;    /* as args->b and args->trans_b, or turned */
+    tdm_gemm gemm;
+    tdm_matrix b; /* as the op's b and trans_b, or turned */
     bool trans_b;
     even_cut rows, columns;
     int64_t tile_rows;
@@ -61,37 +59,36 @@ static int64_t cut_at(const even_cut *cut, int64_t part)
     return tdm_cpu_min(cut->total, begin * cut->unit);
 }
 
-/* A stride that oneDNN accepts: that of a single row says nothing and may be anything. */
-static dnnl_dim_t leading(const tdm_matrix *matrix)
-{
-    return matrix->stride > matrix->columns ? matrix->stride : matrix->columns;
-}
-
 /* The part of c that begins at (row, column) and has m rows and n columns. */
 static dnnl_status_t call_onednn(const gemm_job *job, int64_t row, int64_t column, int64_t m,
                                  int64_t n)
 {
-    const tdm_gemm_args *args = job->args;
+    const tdm_gemm_args *args = job->gemm.args;
     const float *a = args->trans_a ? tdm_cpu_row(&args->a, 0) + row : tdm_cpu_row(&args->a, row);
     const float *b = job->trans_b ? tdm_cpu_row(&job->b, column) : tdm_cpu_row(&job->b, 0) + column;
-    return dnnl_sgemm(args->trans_a ? 'T' : 'N', job->trans_b ? 'T' : 'N', m, n, job->k, 1.0f, a,
-                      leading(&args->a), b, leading(&job->b), args->accumulate ? 1.0f : 0.0f,
-                      tdm_cpu_row(&args->c, row) + column, leading(&args->c));
+    return dnnl_sgemm(args->trans_a ? 'T' : 'N', job->trans_b ? 'T' : 'N', m, n, job->gemm.k, 1.0f,
+                      a, tdm_gemm_stride(&args->a), b, tdm_gemm_stride(&job->b),
+                      args->accumulate ? 1.0f : 0.0f, tdm_cpu_row(&args->c, row) + column,
+                      tdm_gemm_stride(&args->c));
 }
 
 static bool has_epilogue(const tdm_gemm_args *args)
 {
-    return args->bias != NULL || args->activation != TDM_ACTIVATION_NONE;
+    return args->bias != NULL || args->activation != TDM_ACTIVATION_NONE ||
+           args->preactivation.data != NULL;
 }
 
-static void apply_epilogue(const gemm_job *job, int64_t row, int64_t column, int64_t m, int64_t n)
+void tdm_gemm_epilogue(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n)
 {
-    const tdm_gemm_args *args = job->args;
+    const tdm_gemm_args *args = gemm->args;
     if (!has_epilogue(args))
         return;
     const float *bias = args->bias == NULL ? NULL : args->bias + column;
+    bool kept = args->preactivation.data != NULL;
     for (int64_t r = row; r < row + m; r++)
-        job->kernels->epilogue(n, bias, args->activation, tdm_cpu_row(&args->c, r) + column);
+        gemm->kernels->epilogue(n, bias, args->activation,
+                                kept ? tdm_cpu_row(&args->preactivation, r) + column : NULL,
+                                tdm_cpu_row(&args->c, r) + column);
 }
 
 static void product_tile(void *context, int64_t index)
@@ -105,22 +102,22 @@ static void product_tile(void *context, int64_t index)
     dnnl_status_t status = call_onednn(job, row, column, m, n);
     if (status != dnnl_success)
         atomic_store(&job->failed, (int)status);
-    apply_epilogue(job, row, column, m, n);
+    tdm_gemm_epilogue(&job->gemm, row, column, m, n);
 }
 
 static void turn_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
-    const tdm_matrix *from = &job->args->b;
+    const tdm_matrix *from = &job->gemm.args->b;
     int64_t row = index * TURN_ROWS;
-    job->kernels->transpose(tdm_cpu_min(from->rows - row, TURN_ROWS), from->columns,
-                            tdm_cpu_row(from, row), from->stride, (float *)job->b.data + row,
-                            job->b.stride);
+    job->gemm.kernels->transpose(tdm_cpu_min(from->rows - row, TURN_ROWS), from->columns,
+                                 tdm_cpu_row(from, row), from->stride, (float *)job->b.data + row,
+                                 job->b.stride);
 }
 
 static tdm_status turn_b(tdm_backend *backend, gemm_job *job)
 {
-    const tdm_matrix *from = &job->args->b;
+    const tdm_matrix *from = &job->gemm.args->b;
     job->b = (tdm_matrix){.rows = from->columns, .columns = from->rows, .stride = from->rows};
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(job->b.rows * job->b.stride) * sizeof(float),
                             &job->b.data));
@@ -131,17 +128,17 @@ static tdm_status turn_b(tdm_backend *backend, gemm_job *job)
 
 static tdm_status run_product(tdm_backend *backend, gemm_job *job)
 {
-    bool weights = job->args->trans_a;
-    job->rows = make_cut(job->m, ROW_UNIT, weights ? OUTPUT_TILE_ROWS : BATCH_TILE_ROWS);
-    job->columns = make_cut(job->n, COLUMN_UNIT, TILE_COLUMNS);
-    if (job->trans_b && !weights && job->m >= TURN_FROM)
+    bool weights = job->gemm.args->trans_a;
+    job->rows = make_cut(job->gemm.m, ROW_UNIT, weights ? OUTPUT_TILE_ROWS : BATCH_TILE_ROWS);
+    job->columns = make_cut(job->gemm.n, COLUMN_UNIT, TILE_COLUMNS);
+    if (job->trans_b && !weights && job->gemm.m >= TURN_FROM)
         TDM_TRY(turn_b(backend, job));
     tdm_pool_for(backend->pool, job->rows.parts * job->columns.parts, product_tile, job);
     int failed = atomic_load(&job->failed);
     TDM_FAIL_IF(failed == dnnl_out_of_memory, TDM_E_NOMEM, "oneDNN ran out of memory");
     TDM_FAIL_IF(failed != dnnl_success, TDM_E_DEVICE,
-                "oneDNN refused a product of %lld x %lld x %lld (status %d)", (long long)job->m,
-                (long long)job->n, (long long)job->k, failed);
+                "oneDNN refused a product of %lld x %lld x %lld (status %d)",
+                (long long)job->gemm.m, (long long)job->gemm.n, (long long)job->gemm.k, failed);
     return TDM_OK;
 }
 
@@ -166,41 +163,42 @@ static tdm_status get_vector(tdm_backend *backend, const tdm_matrix *matrix, boo
 static void dot_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
-    const tdm_gemm_args *args = job->args;
-    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_rows);
+    const tdm_gemm_args *args = job->gemm.args;
+    int64_t end = tdm_cpu_min(job->gemm.m, (index + 1) * job->tile_rows);
     for (int64_t r = index * job->tile_rows; r < end; r++) {
-        float product = job->kernels->dot(job->k, tdm_cpu_row(&args->a, r), job->vector);
+        float product = job->gemm.kernels->dot(job->gemm.k, tdm_cpu_row(&args->a, r), job->vector);
         float *c = tdm_cpu_row(&args->c, r);
         *c = args->accumulate ? *c + product : product;
     }
-    apply_epilogue(job, index * job->tile_rows, 0, end - index * job->tile_rows, 1);
+    tdm_gemm_epilogue(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows, 1);
 }
 
 /* c [m, n] = a [m, 1] · vector */
 static void outer_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
-    const tdm_gemm_args *args = job->args;
-    int64_t end = tdm_cpu_min(job->m, (index + 1) * job->tile_rows);
+    const tdm_gemm_args *args = job->gemm.args;
+    int64_t end = tdm_cpu_min(job->gemm.m, (index + 1) * job->tile_rows);
     for (int64_t r = index * job->tile_rows; r < end; r++) {
         float factor = *tdm_cpu_row(&args->a, r), *c = tdm_cpu_row(&args->c, r);
         if (args->accumulate)
-            job->kernels->add_scaled(job->n, factor, job->vector, c);
+            job->gemm.kernels->add_scaled(job->gemm.n, factor, job->vector, c);
         else
-            job->kernels->scale(job->n, factor, job->vector, c);
+            job->gemm.kernels->scale(job->gemm.n, factor, job->vector, c);
     }
-    apply_epilogue(job, index * job->tile_rows, 0, end - index * job->tile_rows, job->n);
+    tdm_gemm_epilogue(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows,
+                      job->gemm.n);
 }
 
 static tdm_status run_vector(tdm_backend *backend, gemm_job *job)
 {
-    const tdm_gemm_args *args = job->args;
-    bool dot = job->n == 1;
+    const tdm_gemm_args *args = job->gemm.args;
+    bool dot = job->gemm.n == 1;
     TDM_TRY(get_vector(backend, &args->b, dot ? !args->trans_b : args->trans_b,
-                       dot ? job->k : job->n, &job->vector));
-    job->tile_rows = tdm_cpu_tile_rows(dot ? job->k : job->n);
-    tdm_pool_for(backend->pool, tdm_cpu_tiles(job->m, job->tile_rows), dot ? dot_tile : outer_tile,
-                 job);
+                       dot ? job->gemm.k : job->gemm.n, &job->vector));
+    job->tile_rows = tdm_cpu_tile_rows(dot ? job->gemm.k : job->gemm.n);
+    tdm_pool_for(backend->pool, tdm_cpu_tiles(job->gemm.m, job->tile_rows),
+                 dot ? dot_tile : outer_tile, job);
     return TDM_OK;
 }
 
@@ -209,74 +207,88 @@ static tdm_status run_vector(tdm_backend *backend, gemm_job *job)
 static void row_sum_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
-    bool a_is_vector = job->m == 1;
-    const tdm_matrix *factors = a_is_vector ? &job->args->a : &job->args->b;
-    const tdm_matrix *x = a_is_vector ? &job->args->b : &job->args->a;
-    int64_t columns = a_is_vector ? job->n : job->m;
+    bool a_is_vector = job->gemm.m == 1;
+    const tdm_matrix *factors = a_is_vector ? &job->gemm.args->a : &job->gemm.args->b;
+    const tdm_matrix *x = a_is_vector ? &job->gemm.args->b : &job->gemm.args->a;
+    int64_t columns = a_is_vector ? job->gemm.n : job->gemm.m;
     float *sums = job->partials + index * columns;
     memset(sums, 0, (size_t)columns * sizeof(float));
-    int64_t end = tdm_cpu_min(job->k, (index + 1) * SUM_ROWS);
+    int64_t end = tdm_cpu_min(job->gemm.k, (index + 1) * SUM_ROWS);
     for (int64_t r = index * SUM_ROWS; r < end; r++)
-        job->kernels->add_scaled(columns, *tdm_cpu_row(factors, r), tdm_cpu_row(x, r), sums);
+        job->gemm.kernels->add_scaled(columns, *tdm_cpu_row(factors, r), tdm_cpu_row(x, r), sums);
 }
 
 static tdm_status run_row_sum(tdm_backend *backend, gemm_job *job)
 {
-    const tdm_gemm_args *args = job->args;
-    int64_t columns = job->m == 1 ? job->n : job->m, tiles = tdm_cpu_tiles(job->k, SUM_ROWS);
+    const tdm_gemm_args *args = job->gemm.args;
+    int64_t columns = job->gemm.m == 1 ? job->gemm.n : job->gemm.m,
+            tiles = tdm_cpu_tiles(job->gemm.k, SUM_ROWS);
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(tiles * columns) * sizeof(float),
                             &job->partials));
     tdm_pool_for(backend->pool, tiles, row_sum_tile, job);
     for (int64_t t = 1; t < tiles; t++)
-        job->kernels->add(columns, job->partials + t * columns, job->partials);
+        job->gemm.kernels->add(columns, job->partials + t * columns, job->partials);
     for (int64_t i = 0; i < columns; i++) {
-        float *c = job->m == 1 ? tdm_cpu_row(&args->c, 0) + i : tdm_cpu_row(&args->c, i);
+        float *c = job->gemm.m == 1 ? tdm_cpu_row(&args->c, 0) + i : tdm_cpu_row(&args->c, i);
         *c = args->accumulate ? *c + job->partials[i] : job->partials[i];
     }
-    apply_epilogue(job, 0, 0, job->m, job->n);
+    tdm_gemm_epilogue(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
     return TDM_OK;
 }
 
 /* k is 0: the product is zero. */
 static void run_empty(gemm_job *job)
 {
-    for (int64_t r = 0; r < job->m && !job->args->accumulate; r++)
-        memset(tdm_cpu_row(&job->args->c, r), 0, (size_t)job->n * sizeof(float));
-    apply_epilogue(job, 0, 0, job->m, job->n);
+    for (int64_t r = 0; r < job->gemm.m && !job->gemm.args->accumulate; r++)
+        memset(tdm_cpu_row(&job->gemm.args->c, r), 0, (size_t)job->gemm.n * sizeof(float));
+    tdm_gemm_epilogue(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
 }
 
-static gemm_job make_job(const tdm_kernels *kernels, const tdm_gemm_args *args)
+static tdm_gemm make_gemm(const tdm_kernels *kernels, const tdm_gemm_args *args)
 {
-    gemm_job job = {.kernels = kernels,
-                    .args = args,
-                    .m = args->trans_a ? args->a.columns : args->a.rows,
-                    .n = args->trans_b ? args->b.rows : args->b.columns,
-                    .k = args->trans_a ? args->a.rows : args->a.columns,
-                    .b = args->b,
-                    .trans_b = args->trans_b};
+    tdm_gemm gemm = {.kernels = kernels,
+                     .args = args,
+                     .m = args->trans_a ? args->a.columns : args->a.rows,
+                     .n = args->trans_b ? args->b.rows : args->b.columns,
+                     .k = args->trans_a ? args->a.rows : args->a.columns};
     if (args->trans_a)
-        job.k = tdm_cpu_rows(args->rows, job.k);
+        gemm.k = tdm_cpu_rows(args->rows, gemm.k);
     else
-        job.m = tdm_cpu_rows(args->rows, job.m);
-    return job;
+        gemm.m = tdm_cpu_rows(args->rows, gemm.m);
+    return gemm;
+}
+
+static tdm_status check_args(const tdm_gemm_args *args)
+{
+    TDM_CPU_NEED_F32("gemm", args->a, args->b, args->c, args->preactivation);
+    TDM_FAIL_IF(args->compute != TDM_F32 && args->compute != TDM_BF16, TDM_E_UNSUPPORTED,
+                "the op gemm of the CPU does not compute in %s: use precision fp32",
+                tdm_dtype_name(args->compute));
+    TDM_FAIL_IF(args->accumulate && has_epilogue(args), TDM_E_ARG,
+                "the op gemm has no bias, no activation and no preactivation where it accumulates");
+    return TDM_OK;
 }
 
 tdm_status tdm_cpu_gemm(tdm_backend *backend, const tdm_gemm_args *args, tdm_stream *stream)
 {
     (void)stream;
-    TDM_CPU_NEED_F32("gemm", args->a, args->b, args->c);
-    TDM_FAIL_IF(args->accumulate && has_epilogue(args), TDM_E_ARG,
-                "the op gemm has no bias and no activation where it accumulates");
-    gemm_job job = make_job(tdm_cpu(backend)->kernels, args);
-    if (job.m == 0 || job.n == 0)
+    TDM_TRY(check_args(args));
+    gemm_job job = {
+        .gemm = make_gemm(tdm_cpu(backend)->kernels, args), .b = args->b, .trans_b = args->trans_b};
+    const tdm_gemm *gemm = &job.gemm;
+    if (args->compute == TDM_BF16)
+        TDM_TRY(tdm_gemm_need_bf16(backend));
+    if (gemm->m == 0 || gemm->n == 0)
         return TDM_OK;
-    if (job.k == 0) {
+    if (gemm->k == 0) {
         run_empty(&job);
         return TDM_OK;
     }
-    if (!args->trans_a && (job.n == 1 || job.k == 1))
+    if (args->compute == TDM_BF16)
+        return tdm_gemm_bf16(backend, gemm);
+    if (!args->trans_a && (gemm->n == 1 || gemm->k == 1))
         return run_vector(backend, &job);
-    if (args->trans_a && !args->trans_b && (job.m == 1 || job.n == 1))
+    if (args->trans_a && !args->trans_b && (gemm->m == 1 || gemm->n == 1))
         return run_row_sum(backend, &job);
     return run_product(backend, &job);
 }
@@ -284,9 +296,9 @@ tdm_status tdm_cpu_gemm(tdm_backend *backend, const tdm_gemm_args *args, tdm_str
 tdm_status tdm_onednn_gemm_own_threading(const tdm_gemm_args *args, int threads)
 {
     TDM_CPU_NEED_F32("gemm", args->a, args->b, args->c);
-    gemm_job job = make_job(NULL, args);
+    gemm_job job = {.gemm = make_gemm(NULL, args), .b = args->b, .trans_b = args->trans_b};
     omp_set_num_threads(threads);
-    dnnl_status_t status = call_onednn(&job, 0, 0, job.m, job.n);
+    dnnl_status_t status = call_onednn(&job, 0, 0, job.gemm.m, job.gemm.n);
     omp_set_num_threads(1);
     TDM_FAIL_IF(status != dnnl_success, TDM_E_DEVICE, "oneDNN refused a product (status %d)",
                 (int)status);

@@ -1,5 +1,5 @@
 /* Dense runs and dropout, and the table of all kernels. */
-#include "cpu/kernels_vector.h"
+#include "cpu/kernels_activation.h"
 
 /* ---- dense runs ------------------------------------------------------------------------------ */
 
@@ -20,21 +20,55 @@ static void scale(int64_t n, float a, const float *restrict x, float *restrict y
         y[i] = a * x[i];
 }
 
-/* Written so that a NaN stays one. */
-static ALWAYS_INLINE float activate(float x, tdm_activation activation)
+static ALWAYS_INLINE vector epilogue_vector(vector sum, tdm_activation activation, float *before)
 {
-    return activation == TDM_ACTIVATION_RELU && x < 0.0f ? 0.0f : x;
+    if (before != NULL)
+        store(before, sum);
+    return activation_vector(activation, sum);
 }
 
-static void epilogue(int64_t n, const float *restrict bias, tdm_activation activation,
-                     float *restrict y)
+static ALWAYS_INLINE void epilogue_run(int64_t n, const float *bias, tdm_activation activation,
+                                       float *preactivation, float *y)
 {
-    if (bias == NULL) {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = activate(y[i], activation);
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = activate(y[i] + bias[i], activation);
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        vector sum = bias == NULL ? load(y + i) : load(y + i) + load(bias + i);
+        float *before = preactivation == NULL ? NULL : preactivation + i;
+        store(y + i, epilogue_vector(sum, activation, before));
+    }
+    if (i == n)
+        return;
+    float rest[WIDTH] = {0}, before[WIDTH];
+    for (int64_t j = i; j < n; j++)
+        rest[j - i] = bias == NULL ? y[j] : y[j] + bias[j];
+    store(rest, epilogue_vector(load(rest), activation, before));
+    for (int64_t j = i; j < n; j++) {
+        y[j] = rest[j - i];
+        if (preactivation != NULL)
+            preactivation[j] = before[j - i];
+    }
+}
+
+/* One loop for each activation. */
+static void epilogue(int64_t n, const float *bias, tdm_activation activation, float *preactivation,
+                     float *y)
+{
+    switch (activation) {
+    case TDM_ACTIVATION_NONE:
+        epilogue_run(n, bias, TDM_ACTIVATION_NONE, preactivation, y);
+        break;
+    case TDM_ACTIVATION_RELU:
+        epilogue_run(n, bias, TDM_ACTIVATION_RELU, preactivation, y);
+        break;
+    case TDM_ACTIVATION_GELU:
+        epilogue_run(n, bias, TDM_ACTIVATION_GELU, preactivation, y);
+        break;
+    case TDM_ACTIVATION_GELU_TANH:
+        epilogue_run(n, bias, TDM_ACTIVATION_GELU_TANH, preactivation, y);
+        break;
+    case TDM_ACTIVATION_TANH:
+        epilogue_run(n, bias, TDM_ACTIVATION_TANH, preactivation, y);
+        break;
     }
 }
 
