@@ -82,11 +82,14 @@ static tdm_encoder_rig_options variant(int index, double dropout)
     return options;
 }
 
+/* With a batch of random sequences. Their first tokens differ, so that none is like another. */
 static void start(tdm_encoder_rig *rig, const tdm_encoder_rig_options *options, int64_t count)
 {
     tdm_rig_sequence sequences[SEQUENCES];
     tdm_encoder_rig_init(rig, options);
     tdm_encoder_rig_sequences(options, 5, 0, count, sequences);
+    for (int64_t r = 0; r < count; r++)
+        sequences[r].ids[0] = (uint32_t)(VOCABULARY - 1 - r);
     tdm_encoder_rig_load(rig, sequences, count);
 }
 
@@ -100,7 +103,7 @@ START_TEST(every_encoder_learns_32_sequences_by_heart)
         start(&rig, &options, SEQUENCES);
         rig.learning_rate = 5e-3;
         double loss = 1;
-        for (int step = 0; step < 400 && loss >= 0.05; step++) {
+        for (int step = 0; step < 200 && loss >= 0.05; step++) {
             loss = tdm_encoder_rig_run(&rig, false);
             tdm_encoder_rig_update(&rig, 0);
         }
@@ -160,17 +163,17 @@ END_TEST
 
 /* ---- a sequence alone ------------------------------------------------------------------------ */
 
-/* Fails unless ‖a - b‖ ≤ 1e-6 ‖b‖. */
-static void check_same(const char *name, const char *what, const double *a, const double *b,
-                       int64_t count)
+/* Fails unless ‖a - b‖ ≤ tolerance ‖b‖. */
+static void check_close(const char *name, const char *what, const double *a, const double *b,
+                        int64_t count, double tolerance)
 {
     double difference = 0, norm = 0;
     for (int64_t i = 0; i < count; i++) {
         difference += (a[i] - b[i]) * (a[i] - b[i]);
         norm += b[i] * b[i];
     }
-    ck_assert_msg(sqrt(difference) <= 1e-6 * sqrt(norm), "%s, %s: %.3g apart, of %.3g", name, what,
-                  sqrt(difference), sqrt(norm));
+    ck_assert_msg(sqrt(difference) <= tolerance * sqrt(norm), "%s, %s: %.3g apart, of %.3g", name,
+                  what, sqrt(difference), sqrt(norm));
 }
 
 /* The output's rows of sequence `row` of the loaded batch. */
@@ -213,7 +216,7 @@ START_TEST(padded_sequences_have_the_same_hidden_states)
             double *a = output_of(&packed, "hidden", r, length, &columns);
             double *b = output_of(&padded, "hidden", r, length, &columns);
             ck_assert_int_eq(columns, HIDDEN);
-            check_same(variants[v].name, "hidden", a, b, length * columns);
+            check_close(variants[v].name, "hidden", a, b, length * columns, 1e-6);
             free(a);
             free(b);
         }
@@ -229,7 +232,8 @@ static void check_same_gradients(const char *name, tdm_encoder_rig *a, tdm_encod
         const tdm_parameter *parameter = tdm_model_parameter(a->rig.model, i);
         double *left = tdm_rig_read_gradients(&a->rig, parameter);
         double *right = tdm_rig_read_gradients(&b->rig, parameter);
-        check_same(name, parameter->name, left, right, tdm_shape_elements(&parameter->shape));
+        check_close(name, parameter->name, left, right, tdm_shape_elements(&parameter->shape),
+                    1e-5);
         free(left);
         free(right);
     }
@@ -287,7 +291,7 @@ START_TEST(neither_neighbours_nor_place_change_a_sequence_or_its_dropout)
             alone = sequences[r];
             double *among = training_logits(&rig, sequences, SEQUENCES, r, &size);
             double *single = training_logits(&rig, &alone, 1, 0, &size);
-            check_same(variants[shape].name, "logits", single, among, size);
+            check_close(variants[shape].name, "logits", single, among, size, 1e-6);
             alone.sample++;
             double *other = training_logits(&rig, &alone, 1, 0, &size);
             ck_assert(differ(other, single, size));
@@ -333,7 +337,8 @@ START_TEST(inference_is_training_without_dropout)
             tdm_encoder_rig_forward(&rigs[i], i == 0);
             const int64_t tokens = *(int64_t *)tdm_encoder_rig_tensor(&rigs[i], "token_count");
             logits[i] = tdm_encoder_rig_output(&rigs[i], "logits", tokens, &columns);
-            check_same(variants[shape].name, "logits", logits[i], logits[0], tokens * columns);
+            check_close(variants[shape].name, "logits", logits[i], logits[0], tokens * columns,
+                        1e-6);
         }
         for (int i = 0; i < 3; i++) {
             free(logits[i]);
