@@ -188,7 +188,8 @@ tdm_status tdm_batch_parts_create(const tdm_batch_layout *from, const tdm_batch_
         tdm_batch_parts_destroy(parts);
         return status;
     }
-    list_copies(parts);
+    if (!parts->whole)
+        list_copies(parts);
     *out = parts;
     return TDM_OK;
 }
