@@ -4,10 +4,10 @@
 #include "cli/progress.h"
 #include "cli/verbs.h"
 #include "core/memory.h"
+#include "core/safetensors.h"
 #include "trainer/checkpoint.h"
 #include "trainer/run_folder.h"
 #include "trainer/run_model.h"
-#include "trainer/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -33,4 +33,11 @@ typedef struct tdm_shape {
 
 int64_t tdm_shape_elements(const tdm_shape *shape);
 
+/* A tensor of f32 that files hold; `data` is on a device. */
+typedef struct tdm_saved_tensor {
+    const char *name;
+    tdm_shape shape;
+    float *data;
+} tdm_saved_tensor;
+
 #endif

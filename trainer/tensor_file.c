@@ -1,7 +1,7 @@
 #include "trainer/tensor_file.h"
 
 #include "core/memory.h"
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 #include <math.h>
 

@@ -5,13 +5,6 @@
 #include "models/model.h"
 #include "trainer/optimizer.h"
 
-/* A tensor that is saved; `data` is on the device. */
-typedef struct tdm_saved_tensor {
-    const char *name;
-    tdm_shape shape;
-    float *data;
-} tdm_saved_tensor;
-
 /* All parameters of the model, or all moments of the optimizer; *tensors is freed with tdm_free().
  */
 TDM_MUST_CHECK tdm_status tdm_model_tensors(const tdm_model *model, tdm_saved_tensor **tensors,

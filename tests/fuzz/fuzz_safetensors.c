@@ -1,6 +1,6 @@
 /* Opens any bytes as a safetensors file. What opens must be readable to the last byte. */
 #include "core/memory.h"
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 #include <stdint.h>
 #include <stdio.h>

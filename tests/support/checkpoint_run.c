@@ -3,8 +3,8 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/safetensors.h"
 #include "tests/support/check_main.h"
-#include "trainer/safetensors.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "core/file.h"
 #include "core/memory.h"
+#include "core/safetensors.h"
 #include "tests/support/check_main.h"
-#include "trainer/safetensors.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "trainer/safetensors.h"
+#include "core/safetensors.h"
 
 #include "core/file.h"
 #include "core/memory.h"

@@ -6,8 +6,8 @@
  *   the rest  the tensors' elements, little-endian, row-major, without holes
  *
  * Errors name the file and the tensor. */
-#ifndef TDM_TRAINER_SAFETENSORS_H
-#define TDM_TRAINER_SAFETENSORS_H
+#ifndef TDM_CORE_SAFETENSORS_H
+#define TDM_CORE_SAFETENSORS_H
 
 #include "core/tensor.h"
 
