@@ -1,22 +1,19 @@
 #include "core/safetensors.h"
 
 #include "core/file.h"
+#include "core/file_reader.h"
 #include "core/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define LENGTH_BYTES 8
 #define METADATA_KEY "__metadata__"
 
 struct tdm_safetensors {
-    char *path;
-    int descriptor;
+    tdm_file_reader reader;
     json_t *header; /* owns the names */
     const json_t *metadata;
     tdm_safetensors_tensor *tensors;
@@ -34,41 +31,15 @@ static tdm_status damaged(const tdm_safetensors *file, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return tdm_fail(TDM_E_FORMAT, "%s: damaged, or not a safetensors file: %s", file->path, text);
+    return tdm_fail(TDM_E_FORMAT, "%s: damaged, or not a safetensors file: %s", file->reader.path,
+                    text);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static tdm_status read_at(const tdm_safetensors *file, int64_t offset, void *buffer, size_t bytes)
+static tdm_status check_header_bytes(const tdm_safetensors *file, uint64_t header_bytes)
 {
-    char *next = buffer;
-    while (bytes > 0) {
-        ssize_t got = pread(file->descriptor, next, bytes, offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        TDM_FAIL_IF(got < 0, TDM_E_IO, "%s: cannot read: %s", file->path, tdm_io_error_text(errno));
-        TDM_FAIL_IF(got == 0, TDM_E_FORMAT, "%s: has become shorter while it was read", file->path);
-        next += got;
-        offset += got;
-        bytes -= (size_t)got;
-    }
-    return TDM_OK;
-}
-
-static tdm_status open_file(tdm_safetensors *file, int64_t *file_bytes)
-{
-    struct stat info;
-    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
-    TDM_FAIL_IF(file->descriptor < 0 || fstat(file->descriptor, &info) != 0, TDM_E_IO,
-                "%s: cannot open: %s", file->path, tdm_io_error_text(errno));
-    TDM_FAIL_IF(!S_ISREG(info.st_mode), TDM_E_IO, "%s: not a file", file->path);
-    *file_bytes = info.st_size;
-    return TDM_OK;
-}
-
-static tdm_status check_header_bytes(const tdm_safetensors *file, uint64_t header_bytes,
-                                     int64_t file_bytes)
-{
+    int64_t file_bytes = file->reader.bytes;
     if (header_bytes > (uint64_t)TDM_SAFETENSORS_MAX_HEADER)
         return damaged(file, "the header claims %llu bytes, more than the %lld allowed",
                        (unsigned long long)header_bytes, (long long)TDM_SAFETENSORS_MAX_HEADER);
@@ -86,7 +57,7 @@ static tdm_status parse_json(tdm_safetensors *file, const char *text, size_t byt
         return damaged(file, "the header does not begin with {");
     file->header = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (file->header == NULL && json_error_code(&error) == json_error_out_of_memory)
-        return tdm_fail(TDM_E_NOMEM, "%s: out of memory for its header", file->path);
+        return tdm_fail(TDM_E_NOMEM, "%s: out of memory for its header", file->reader.path);
     if (file->header == NULL)
         return damaged(file, "byte %d of the header: %s", error.position, error.text);
     return TDM_OK;
@@ -94,22 +65,21 @@ static tdm_status parse_json(tdm_safetensors *file, const char *text, size_t byt
 
 static tdm_status read_header(tdm_safetensors *file)
 {
-    int64_t file_bytes = 0;
-    TDM_TRY(open_file(file, &file_bytes));
-    if (file_bytes < LENGTH_BYTES)
-        return damaged(file, "it has %lld bytes", (long long)file_bytes);
+    if (file->reader.bytes < LENGTH_BYTES)
+        return damaged(file, "it has %lld bytes", (long long)file->reader.bytes);
     unsigned char length[LENGTH_BYTES];
-    TDM_TRY(read_at(file, 0, length, sizeof length));
+    TDM_TRY(tdm_file_reader_read(&file->reader, 0, length, sizeof length));
     uint64_t header_bytes = 0;
     for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         header_bytes = header_bytes << 8 | length[i];
-    TDM_TRY(check_header_bytes(file, header_bytes, file_bytes));
+    TDM_TRY(check_header_bytes(file, header_bytes));
     file->data_start = LENGTH_BYTES + (int64_t)header_bytes;
-    file->data_bytes = file_bytes - file->data_start;
+    file->data_bytes = file->reader.bytes - file->data_start;
 
     char *text;
     TDM_TRY(tdm_alloc((size_t)header_bytes, 1, &text));
-    tdm_status status = read_at(file, LENGTH_BYTES, text, (size_t)header_bytes);
+    tdm_status status =
+        tdm_file_reader_read(&file->reader, LENGTH_BYTES, text, (size_t)header_bytes);
     if (status == TDM_OK)
         status = parse_json(file, text, (size_t)header_bytes);
     tdm_free(text);
@@ -142,8 +112,8 @@ static tdm_status parse_dtype(const tdm_safetensors *file, const json_t *value,
         return damaged(file, "tensor \"%s\" has no dtype", tensor->name);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         TDM_FAIL_IF(strcmp(name, others[i]) == 0, TDM_E_UNSUPPORTED,
-                    "%s: tensor \"%s\": element type %s is not supported", file->path, tensor->name,
-                    name);
+                    "%s: tensor \"%s\": element type %s is not supported", file->reader.path,
+                    tensor->name, name);
     }
     if (tdm_dtype_from_name(name, &tensor->dtype) != TDM_OK)
         return damaged(file, "tensor \"%s\": unknown element type \"%s\"", tensor->name, name);
@@ -156,8 +126,8 @@ static tdm_status parse_shape(const tdm_safetensors *file, const json_t *value,
     if (!json_is_array(value))
         return damaged(file, "tensor \"%s\" has no shape", tensor->name);
     TDM_FAIL_IF(json_array_size(value) > TDM_MAX_RANK, TDM_E_UNSUPPORTED,
-                "%s: tensor \"%s\" has %zu dimensions, more than the %d supported", file->path,
-                tensor->name, json_array_size(value), TDM_MAX_RANK);
+                "%s: tensor \"%s\" has %zu dimensions, more than the %d supported",
+                file->reader.path, tensor->name, json_array_size(value), TDM_MAX_RANK);
     tensor->shape.rank = (int)json_array_size(value);
     for (int i = 0; i < tensor->shape.rank; i++) {
         const json_t *size = json_array_get(value, (size_t)i);
@@ -270,9 +240,8 @@ tdm_status tdm_safetensors_open(const char *path, tdm_safetensors **out)
     *out = NULL;
     tdm_safetensors *file;
     TDM_TRY(tdm_alloc(1, sizeof *file, &file));
-    file->descriptor = -1;
     tdm_status status;
-    TDM_TRY_GOTO(tdm_strdup(path, &file->path), fail);
+    TDM_TRY_GOTO(tdm_file_reader_open(path, &file->reader), fail);
     TDM_TRY_GOTO(read_header(file), fail);
     TDM_TRY_GOTO(parse_header(file), fail);
     *out = file;
@@ -286,11 +255,9 @@ void tdm_safetensors_close(tdm_safetensors *file)
 {
     if (file == NULL)
         return;
-    if (file->descriptor >= 0)
-        close(file->descriptor);
     json_decref(file->header);
     tdm_free(file->tensors);
-    tdm_free(file->path);
+    tdm_file_reader_close(&file->reader);
     tdm_free(file);
 }
 
@@ -323,8 +290,9 @@ tdm_status tdm_safetensors_read(const tdm_safetensors *file, int index, int64_t 
     const tdm_safetensors_tensor *tensor = &file->tensors[index];
     TDM_FAIL_IF(offset < 0 || offset > tensor->bytes || bytes > (size_t)(tensor->bytes - offset),
                 TDM_E_ARG, "%s: tensor \"%s\" has %lld bytes: %zu bytes from %lld on are asked for",
-                file->path, tensor->name, (long long)tensor->bytes, bytes, (long long)offset);
-    return read_at(file, tensor->offset + offset, buffer, bytes);
+                file->reader.path, tensor->name, (long long)tensor->bytes, bytes,
+                (long long)offset);
+    return tdm_file_reader_read(&file->reader, tensor->offset + offset, buffer, bytes);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
