@@ -1,0 +1,99 @@
+#include "interchange/pretrained.h"
+
+#include "core/file.h"
+#include "core/json.h"
+#include "core/memory.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define CONFIG_LIMIT ((size_t)16 << 20)
+
+/* The folder that `path` is or lies in. */
+static tdm_status folder_of(const char *path, char **out)
+{
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return tdm_strdup(path, out);
+    if (slash == NULL)
+        return tdm_strdup(".", out);
+    return tdm_strndup(path, (size_t)(slash - path) + 1, out);
+}
+
+/* ---- the tokenizer --------------------------------------------------------------------------- */
+
+/* Sets what tokenizer_config.json says of them. */
+static tdm_status read_settings(const char *folder, tdm_tokenizer_settings *settings)
+{
+    char *path;
+    json_t *root = NULL;
+    TDM_TRY(tdm_path_join(folder, "tokenizer_config.json", &path));
+    tdm_status status =
+        tdm_file_exists(path) ? tdm_json_file_get(path, CONFIG_LIMIT, &root) : TDM_OK;
+    tdm_free(path);
+    TDM_TRY(status);
+    const json_t *lowercase = json_object_get(root, "do_lower_case");
+    const json_t *accents = json_object_get(root, "strip_accents");
+    const json_t *chinese = json_object_get(root, "tokenize_chinese_chars");
+    if (json_is_boolean(lowercase)) {
+        settings->lowercase = json_is_true(lowercase);
+        settings->strip_accents = -1;
+    }
+    if (json_is_boolean(accents))
+        settings->strip_accents = json_is_true(accents);
+    if (json_is_boolean(chinese))
+        settings->handle_chinese_chars = json_is_true(chinese);
+    json_decref(root);
+    return TDM_OK;
+}
+
+static tdm_status open_tokenizer(const char *folder, tdm_tokenizer_settings settings,
+                                 tdm_tokenizer **out)
+{
+    char *vocabulary = NULL, *json = NULL;
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_path_join(folder, "vocab.txt", &vocabulary), done);
+    TDM_TRY_GOTO(tdm_path_join(folder, "tokenizer.json", &json), done);
+    if (tdm_file_exists(vocabulary)) {
+        TDM_TRY_GOTO(read_settings(folder, &settings), done);
+        status = tdm_tokenizer_open(vocabulary, &settings, out);
+    } else if (tdm_file_exists(json)) {
+        status = tdm_tokenizer_open(json, NULL, out);
+    }
+done:
+    tdm_free(vocabulary);
+    tdm_free(json);
+    return status;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+tdm_status tdm_pretrained_open(const char *path, const tdm_tokenizer_settings *settings,
+                               tdm_pretrained *out)
+{
+    char *folder;
+    *out = (tdm_pretrained){0};
+    TDM_TRY(folder_of(path, &folder));
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_pretrained_config_read(folder, &out->config), fail);
+    TDM_TRY_GOTO(tdm_pretrained_tensors_open(path, &out->tensors), fail);
+    TDM_TRY_GOTO(open_tokenizer(folder,
+                                settings != NULL ? *settings : tdm_tokenizer_default_settings(),
+                                &out->tokenizer),
+                 fail);
+    tdm_free(folder);
+    return TDM_OK;
+fail:
+    tdm_free(folder);
+    tdm_pretrained_close(out);
+    return status;
+}
+
+void tdm_pretrained_close(tdm_pretrained *pretrained)
+{
+    tdm_pretrained_config_free(&pretrained->config);
+    tdm_pretrained_tensors_close(pretrained->tensors);
+    tdm_tokenizer_close(pretrained->tokenizer);
+    *pretrained = (tdm_pretrained){0};
+}
