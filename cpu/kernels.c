@@ -321,5 +321,6 @@ const tdm_kernels JOIN(tdm_kernels_, TDM_KERNELS) = {
     .cross_bwd = cross_bwd,
     .update = KERNEL(update),
     .update_rows = KERNEL(update_rows),
+    .lamb_direction = KERNEL(lamb_direction),
     .attention = &KERNEL(attention),
 };

@@ -16,8 +16,8 @@ typedef struct tdm_update_factors {
     float learning_rate;
     float momentum;
     float beta1, beta2, eps;
-    float step_size;     /* adam: learning rate / (1 − β1^t) */
-    float moment2_scale; /* adam: 1 / (1 − β2^t) */
+    float step_size;     /* adam: learning rate / (1 − β1^t), lamb: 1 / (1 − β1^t) */
+    float moment2_scale; /* adam, lamb: 1 / (1 − β2^t) */
 } tdm_update_factors;
 
 /* The draws of dropout for one row. */
@@ -121,6 +121,9 @@ typedef struct tdm_kernels {
     void (*update_rows)(int64_t count, int64_t dim, const tdm_update_factors *factors,
                         const uint32_t *ids, const float *gradients, float *values, float *moment1,
                         float *moment2);
+    /* Moves the moments of lamb, and gradients become u; squares are Σ values² and Σ u². */
+    void (*lamb_direction)(int64_t n, const tdm_update_factors *factors, const float *values,
+                           float *gradients, float *moment1, float *moment2, double squares[2]);
 
     const struct tdm_attention_kernels *attention; /* kernels_attention.h */
 } tdm_kernels;

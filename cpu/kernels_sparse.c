@@ -224,9 +224,8 @@ static ALWAYS_INLINE void update_run(int64_t n, const tdm_update_factors *factor
         break;
     case TDM_UPDATE_ADAM:
     case TDM_UPDATE_ADAMW:
+    case TDM_UPDATE_LAMB: /* without l2, which makes it adam */
         update_adam(n, *factors, g, w, moment1, moment2);
-        break;
-    case TDM_UPDATE_LAMB:
         break;
     }
 }
@@ -235,6 +234,52 @@ void KERNEL(update)(int64_t n, const tdm_update_factors *factors, const float *g
                     float *values, float *moment1, float *moment2)
 {
     update_run(n, factors, gradients, values, moment1, moment2);
+}
+
+static ALWAYS_INLINE void find_direction(int64_t n, tdm_update_factors f, const float *restrict w,
+                                         float *restrict g, float *restrict m, float *restrict v)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float gradient = g[i] * f.gradient_scale;
+        m[i] = multiply_add(f.beta1, m[i], (1.0f - f.beta1) * gradient);
+        v[i] = multiply_add(f.beta2, v[i], (1.0f - f.beta2) * gradient * gradient);
+        g[i] = f.step_size * m[i] / (sqrtf(v[i] * f.moment2_scale) + f.eps) + f.l2 * w[i];
+    }
+}
+
+static ALWAYS_INLINE void add_squares(int64_t n, const float *restrict x, double *restrict lanes)
+{
+    int64_t i = 0;
+    for (; i + LINE <= n; i += LINE) {
+        for (int d = 0; d < LINE; d++)
+            lanes[d] += (double)x[i + d] * (double)x[i + d];
+    }
+    for (int d = 0; i + d < n; d++)
+        lanes[d] += (double)x[i + d] * (double)x[i + d];
+}
+
+static ALWAYS_INLINE double sum_of(const double *lanes)
+{
+    double sum = 0.0;
+    for (int d = 0; d < LINE; d++)
+        sum += lanes[d];
+    return sum;
+}
+
+/* In pieces whose sums find them in the nearest cache. */
+void KERNEL(lamb_direction)(int64_t n, const tdm_update_factors *factors, const float *values,
+                            float *gradients, float *moment1, float *moment2, double squares[2])
+{
+    double w[LINE] = {0}, u[LINE] = {0};
+    for (int64_t begin = 0; begin < n; begin += BUFFER_SIZE) {
+        int64_t count = n - begin < BUFFER_SIZE ? n - begin : BUFFER_SIZE;
+        find_direction(count, *factors, values + begin, gradients + begin, moment1 + begin,
+                       moment2 + begin);
+        add_squares(count, values + begin, w);
+        add_squares(count, gradients + begin, u);
+    }
+    squares[0] = sum_of(w);
+    squares[1] = sum_of(u);
 }
 
 static ALWAYS_INLINE void update_wide_rows(int64_t count, int64_t dim,

@@ -200,6 +200,8 @@ void KERNEL(update)(int64_t n, const tdm_update_factors *factors, const float *g
 void KERNEL(update_rows)(int64_t count, int64_t dim, const tdm_update_factors *factors,
                          const uint32_t *ids, const float *gradients, float *values, float *moment1,
                          float *moment2);
+void KERNEL(lamb_direction)(int64_t n, const tdm_update_factors *factors, const float *values,
+                            float *gradients, float *moment1, float *moment2, double squares[2]);
 
 /* kernels_attention.c */
 extern const struct tdm_attention_kernels KERNEL(attention);

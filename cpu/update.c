@@ -133,12 +133,64 @@ static void sparse_update_tile(void *context, int64_t index)
         at(args->moment1, field->table), at(args->moment2, field->table));
 }
 
+/* ---- lamb ------------------------------------------------------------------------------------ */
+
+typedef struct lamb_job {
+    const tdm_kernels *kernels;
+    tdm_update_factors factors;
+    const tdm_dense_update_args *args;
+    double *partials; /* for each tile Σ w² and Σ u² */
+    float rate;
+} lamb_job;
+
+static void lamb_direction_tile(void *context, int64_t index)
+{
+    const lamb_job *job = context;
+    const tdm_dense_update_args *args = job->args;
+    int64_t begin = index * RUN_TILE, count = tdm_cpu_min(args->count - begin, RUN_TILE);
+    job->kernels->lamb_direction(count, &job->factors, args->values + begin,
+                                 args->gradients + begin, args->moment1 + begin,
+                                 args->moment2 + begin, job->partials + 2 * index);
+}
+
+static void lamb_apply_tile(void *context, int64_t index)
+{
+    const lamb_job *job = context;
+    const tdm_dense_update_args *args = job->args;
+    int64_t begin = index * RUN_TILE;
+    job->kernels->add_scaled(tdm_cpu_min(args->count - begin, RUN_TILE), -job->rate,
+                             args->gradients + begin, args->values + begin);
+}
+
+static tdm_status update_lamb(tdm_backend *backend, const tdm_dense_update_args *args)
+{
+    int64_t tiles = tdm_cpu_tiles(args->count, RUN_TILE);
+    lamb_job job = {.kernels = tdm_cpu(backend)->kernels,
+                    .factors = make_factors(&args->rule, args->scalars, 1.0),
+                    .args = args};
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), 2 * (size_t)tiles * sizeof(double), &job.partials));
+    tdm_pool_for(backend->pool, tiles, lamb_direction_tile, &job);
+    double values = 0.0, directions = 0.0;
+    for (int64_t i = 0; i < tiles; i++) {
+        values += job.partials[2 * i];
+        directions += job.partials[2 * i + 1];
+    }
+    double ratio = values > 0.0 && directions > 0.0 ? sqrt(values) / sqrt(directions) : 1.0;
+    job.rate = (float)(args->scalars->dense_learning_rate * ratio);
+    tdm_pool_for(backend->pool, tiles, lamb_apply_tile, &job);
+    return TDM_OK;
+}
+
+/* ---- the ops --------------------------------------------------------------------------------- */
+
 tdm_status tdm_cpu_dense_update(tdm_backend *backend, const tdm_dense_update_args *args,
                                 tdm_stream *stream)
 {
     (void)stream;
     if (args->scalars->found_inf)
         return TDM_OK;
+    if (args->rule.type == TDM_UPDATE_LAMB && args->rule.l2 > 0.0f)
+        return update_lamb(backend, args);
     update_job job = {
         .kernels = tdm_cpu(backend)->kernels,
         .dense = args,
@@ -151,6 +203,9 @@ tdm_status tdm_cpu_sparse_update(tdm_backend *backend, const tdm_sparse_update_a
                                  tdm_stream *stream)
 {
     (void)stream;
+    TDM_FAIL_IF(args->rule.type == TDM_UPDATE_LAMB, TDM_E_UNSUPPORTED,
+                "lamb needs the norms of whole tensors: tables, of which a step sees some rows, "
+                "have none");
     if (args->scalars->found_inf)
         return TDM_OK;
     update_job job = {

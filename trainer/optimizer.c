@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Dense parameters that lie side by side and are decayed alike, from the start of the slab. */
+/* Dense parameters that one call updates, from the start of the slab. */
 typedef struct update_region {
     int64_t offset, count;
     bool decay;
@@ -28,7 +28,8 @@ struct tdm_optimizer {
 
 static tdm_update_rule make_rule(const tdm_update_options *options)
 {
-    double l2 = options->type == TDM_UPDATE_ADAMW ? options->weight_decay : options->l2;
+    bool decoupled = options->type == TDM_UPDATE_ADAMW || options->type == TDM_UPDATE_LAMB;
+    double l2 = decoupled ? options->weight_decay : options->l2;
     return (tdm_update_rule){
         .type = (tdm_update_type)options->type,
         .momentum = (float)options->momentum,
@@ -108,8 +109,18 @@ static int compare_regions(const void *a, const void *b)
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* One region a dense parameter in the order of the slab, then those alike merged. Regions include
- * the padding behind them: its values, gradients and moments stay as they began. */
+/* Neighbours can be updated in one call where they are decayed alike, unless lamb, which goes by the
+ * norm of each tensor, decays them. */
+static bool can_merge(const tdm_update_rule *rule, const update_region *left,
+                      const update_region *right)
+{
+    if (rule->l2 == 0.0f)
+        return true;
+    return left->decay == right->decay && !(rule->type == TDM_UPDATE_LAMB && left->decay);
+}
+
+/* One region a dense parameter in the order of the slab, then neighbours merged. Regions include the
+ * padding behind them: its values, gradients and moments stay as they began. */
 static tdm_status plan_regions(tdm_optimizer *optimizer)
 {
     const tdm_model *model = optimizer->model;
@@ -127,9 +138,7 @@ static tdm_status plan_regions(tdm_optimizer *optimizer)
     qsort(regions, (size_t)count, sizeof *regions, compare_regions);
     int merged = 1;
     for (int i = 1; i < count; i++) {
-        bool alike =
-            regions[i].decay == regions[merged - 1].decay || optimizer->dense_rule.l2 == 0.0f;
-        if (!alike)
+        if (!can_merge(&optimizer->dense_rule, &regions[merged - 1], &regions[i]))
             regions[merged++] = regions[i];
     }
     int64_t end = tdm_model_memory_get(model).dense_elements;

@@ -15,10 +15,10 @@ typedef struct tdm_update_options {
     int type; /* tdm_update_type */
     double learning_rate;
     double momentum;            /* sgd */
-    double beta1, beta2;        /* adam, adamw */
-    double eps;                 /* adagrad, adam, adamw; 0: see tdm_optimizer_resolve */
+    double beta1, beta2;        /* adam, adamw, lamb */
+    double eps;                 /* all but sgd; 0: see tdm_optimizer_resolve */
     double l2;                  /* sgd, adagrad, adam: λ of the penalty ½ λ w² */
-    double weight_decay;        /* adamw: decoupled */
+    double weight_decay;        /* adamw, lamb: decoupled */
     double initial_accumulator; /* adagrad: what the sums of squares begin with */
 } tdm_update_options;
 
@@ -31,10 +31,21 @@ typedef struct tdm_optimizer_options {
 extern const tdm_config_schema tdm_optimizer_schema;
 
 /* Completes options that were bound from `node`, the section (NULL is allowed): eps 0 becomes the
- * rule's own, 1e-10 for adagrad (as in PyTorch), else 1e-8. TDM_E_CONFIG where momentum, l2 or
- * weight_decay is set and the rule has none. */
+ * rule's own, 1e-10 for adagrad (as in PyTorch), 1e-6 for lamb (as in its paper), else 1e-8.
+ * TDM_E_CONFIG where momentum, l2 or weight_decay is set and the rule has none, where lamb has no
+ * weight_decay or is to update tables, and as tdm_schedule_resolve says. */
 TDM_MUST_CHECK tdm_status tdm_optimizer_resolve(const tdm_config_node *node,
                                                 tdm_optimizer_options *options);
+
+/* The section of tasks of text: the keys of `dense` and `schedule` side by side, bound to `dense` of
+ * the same struct; `sparse` stays 0. Defaults are those of BERT (Devlin et al., 2019): adamw, learning
+ * rate 1e-4, betas 0.9 and 0.999, eps 1e-6, weight_decay 0.01. */
+extern const tdm_config_schema tdm_text_optimizer_schema;
+
+/* The same for options that were bound by tdm_text_optimizer_schema: eps 0 becomes 1e-10 for adagrad,
+ * else 1e-6, and weight_decay 0 where it is not said and the rule has none. */
+TDM_MUST_CHECK tdm_status tdm_text_optimizer_resolve(const tdm_config_node *node,
+                                                     tdm_optimizer_options *options);
 
 /* Sets both learning rates of `scalars` (on the host) for a step; see tdm_schedule_factor. */
 void tdm_optimizer_learning_rates(const tdm_optimizer_options *options, int64_t step,

@@ -101,9 +101,10 @@ static tdm_status complete(tdm_recipe *recipe)
     recipe->init_from = section->values->init_from;
     TDM_TRY(tdm_train_source_bind(recipe->data.train, &recipe->corpora));
     TDM_TRY(tdm_eval_source_bind(recipe->data.eval, &recipe->eval));
-    if (recipe->task == TDM_TASK_CTR)
-        TDM_TRY(tdm_optimizer_resolve(tdm_config_get(tdm_config_root(recipe->config), "optimizer"),
-                                      &recipe->optimizer));
+    const tdm_config_node *optimizer = tdm_config_get(tdm_config_root(recipe->config), "optimizer");
+    TDM_TRY(recipe->task == TDM_TASK_CTR
+                ? tdm_optimizer_resolve(optimizer, &recipe->optimizer)
+                : tdm_text_optimizer_resolve(optimizer, &recipe->optimizer));
     if (recipe->output.dir == NULL)
         TDM_TRY(default_output(recipe->path, &recipe->output.dir));
     if (recipe->train.precision == TDM_PRECISION_AUTO)
@@ -285,11 +286,12 @@ static tdm_status describe_mlm(tdm_text *text)
     const tdm_config_schema tokens = {.size = train->size,
                                       .keys = &train->keys[train->count - TDM_TEXT_TRAIN_KEYS],
                                       .count = TDM_TEXT_TRAIN_KEYS};
-    TDM_TRY(tdm_text_printf(text,
-                            "\n# task: mlm: text in place of features, optimizer and metrics; "
-                            "train.batch_tokens in place of train.batch_size; data.format is "
-                            "text unless said\n"));
+    TDM_TRY(tdm_text_printf(
+        text, "\n# task: mlm: text in place of features and metrics; optimizer with one "
+              "rule; train.batch_tokens in place of train.batch_size; data.format is "
+              "text unless said\n"));
     TDM_TRY(tdm_config_describe(&tdm_text_schema, "text", text));
+    TDM_TRY(tdm_config_describe(&tdm_text_optimizer_schema, "optimizer", text));
     TDM_TRY(tdm_config_describe(&tokens, "train", text));
     return describe_models(TDM_TASK_MLM, text);
 }

@@ -67,7 +67,7 @@ typedef struct tdm_recipe {
     int task; /* tdm_task_kind */
     int64_t seed;
     tdm_data_options data;
-    tdm_feature_options features; /* ctr, like optimizer and metrics */
+    tdm_feature_options features; /* ctr, like metrics */
     tdm_text_options text;        /* mlm */
     const tdm_config_node *model;
     tdm_optimizer_options optimizer;

@@ -92,10 +92,10 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
     if (train->epochs != 1 && recipe->data.cache == TDM_CACHE_OFF)
         return refuse(recipe, "train", "epochs",
                       "standard input can be read once only: set data.cache: auto, or epochs: 1");
-    if (recipe->optimizer.schedule.type != TDM_SCHEDULE_CONSTANT && train->max_steps == 0)
+    if (tdm_schedule_needs_progress(&recipe->optimizer.schedule) && train->max_steps == 0)
         return refuse(recipe, "optimizer", "schedule",
-                      "with standard input, whose length is not known, a decay needs "
-                      "train.max_steps");
+                      "with standard input, whose length is not known, a decay or a "
+                      "warmup_share needs train.max_steps");
     if (recipe->eval.hold_out > 0)
         return refuse(recipe, "data", "eval",
                       "hold_out reads the training data again, which standard input does not "

@@ -214,6 +214,7 @@ static const tdm_config_key mlm_keys[] = {
     SECTION(data, &tdm_data_schema, "what is read"),
     SECTION(text, &tdm_text_schema, "how text becomes masked sequences"),
     MODEL,
+    SECTION(optimizer, &tdm_text_optimizer_schema, "how it is trained"),
     SECTION(train, &text_train_schema, "how long, in what steps, on what"),
     SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
     SECTION(cache, &cache_schema, "where tokens are kept"),

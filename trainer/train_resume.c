@@ -37,10 +37,10 @@ static void give_notice(const tdm_recipe *recipe, const char *key, const char *b
                         const char *now)
 {
     bool is_length = strcmp(key, "train.epochs") == 0 || strcmp(key, "train.max_steps") == 0;
-    bool decays = recipe->optimizer.schedule.type != TDM_SCHEDULE_CONSTANT;
+    bool follows = tdm_schedule_needs_progress(&recipe->optimizer.schedule);
     if (is_length)
         tdm_info("%s: %s before, %s now%s", key, before, now,
-                 decays ? ": the learning rates follow the new length from here on" : "");
+                 follows ? ": the learning rates follow the new length from here on" : "");
     else if (strcmp(key, "train.device") == 0)
         tdm_info("%s: %s before, %s now: results may differ in their last bits", key, before, now);
     else if (strcmp(key, "data.eval") == 0)

@@ -1,6 +1,7 @@
 #include "tests/op/op_cases.h"
 
 #include <math.h>
+#include <string.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -51,7 +52,8 @@ tdm_update_rule op_rule(int n)
 void op_moments(op_world *world, const tdm_update_rule *rule, int64_t count, float **moment1,
                 float **moment2)
 {
-    bool adam = rule->type == TDM_UPDATE_ADAM || rule->type == TDM_UPDATE_ADAMW;
+    bool adam = rule->type == TDM_UPDATE_ADAM || rule->type == TDM_UPDATE_ADAMW ||
+                rule->type == TDM_UPDATE_LAMB;
     bool first = adam || rule->type == TDM_UPDATE_ADAGRAD || rule->momentum != 0.0f;
     *moment1 = first ? op_floats(world, "moment1", count, OP_POSITIVE) : NULL;
     *moment2 = adam ? op_floats(world, "moment2", count, OP_POSITIVE) : NULL;
@@ -62,17 +64,28 @@ void op_set_found_inf(op_world *world, bool found)
     ((tdm_step_scalars *)op_host(world, world->scalars))->found_inf = found;
 }
 
+/* Decaying, decaying values that are 0, without decay, and with a gradient that is not finite. */
+#define LAMB_CASES  4
+#define DENSE_RULES (OP_RULES + LAMB_CASES)
+
 bool case_dense_update(op_world *world, int n, tdm_dense_update_args *args)
 {
-    if (n / OP_RULES >= COUNT(run_lengths))
+    static const tdm_update_rule lamb = {
+        .type = TDM_UPDATE_LAMB, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f, .l2 = 0.05f};
+    if (n / DENSE_RULES >= COUNT(run_lengths))
         return false;
-    int64_t count = run_lengths[n / OP_RULES];
-    *args = (tdm_dense_update_args){.rule = op_rule(n % OP_RULES),
+    int64_t count = run_lengths[n / DENSE_RULES];
+    int rule = n % DENSE_RULES, lamb_case = rule - OP_RULES;
+    *args = (tdm_dense_update_args){.rule = lamb_case < 0 ? op_rule(rule) : lamb,
                                     .scalars = world->scalars,
                                     .values = op_floats(world, "values", count, OP_RANDOM),
                                     .gradients = op_floats(world, "gradients", count, OP_RANDOM),
                                     .count = count};
     op_moments(world, &args->rule, count, &args->moment1, &args->moment2);
-    op_set_found_inf(world, n % OP_RULES == OP_RULES - 1);
+    if (lamb_case == 1)
+        memset(op_host(world, args->values), 0, (size_t)count * sizeof(float));
+    if (lamb_case == 2)
+        args->rule.l2 = 0.0f;
+    op_set_found_inf(world, rule == OP_RULES - 1 || rule == DENSE_RULES - 1);
     return true;
 }

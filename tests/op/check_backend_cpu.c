@@ -264,6 +264,10 @@ START_TEST(test_other_types_are_refused)
 #undef REFUSED
     tdm_gemm_args both = {.a = good, .b = good, .c = good, .accumulate = true, .bias = data};
     ck_assert_fails(ops->gemm(backend, &both, NULL), TDM_E_ARG, "accumulates");
+    tdm_step_scalars scalars = {0};
+    tdm_sparse_update_args lamb = {.rule = {.type = TDM_UPDATE_LAMB}, .scalars = &scalars};
+    ck_assert_fails(ops->sparse_update(backend, &lamb, NULL), TDM_E_UNSUPPORTED,
+                    "lamb needs the norms of whole tensors");
     close_backend();
 }
 END_TEST

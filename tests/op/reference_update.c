@@ -55,6 +55,7 @@ static void update_element(const tdm_update_rule *rule, const tdm_step_scalars *
         break;
     case TDM_UPDATE_ADAM:
     case TDM_UPDATE_ADAMW:
+    case TDM_UPDATE_LAMB:
         *moment1 = beta1 * *moment1 + (1.0 - beta1) * g;
         *moment2 = beta2 * *moment2 + (1.0 - beta2) * g * g;
         if (rule->type == TDM_UPDATE_ADAMW)
@@ -62,9 +63,33 @@ static void update_element(const tdm_update_rule *rule, const tdm_step_scalars *
         *w -= learning_rate * (*moment1 / (1.0 - pow(beta1, step))) /
               (sqrt(*moment2 / (1.0 - pow(beta2, step))) + eps);
         break;
-    case TDM_UPDATE_LAMB:
-        break;
     }
+}
+
+/* With l2: without it, lamb is adam. The gradients become u. */
+static void update_lamb(op_world *world, const tdm_dense_update_args *args)
+{
+    const tdm_update_rule *rule = &args->rule;
+    const tdm_step_scalars *scalars = &world->expected;
+    double beta1 = (double)rule->beta1, beta2 = (double)rule->beta2, l2 = (double)rule->l2;
+    double step = (double)scalars->step, w_squares = 0.0, u_squares = 0.0;
+    for (int64_t i = 0; i < args->count; i++) {
+        double *m = op_value(world, args->moment1 + i), *v = op_value(world, args->moment2 + i);
+        double w = *op_value(world, args->values + i);
+        double g = *op_value(world, args->gradients + i) * scalars->gradient_scale;
+        *m = beta1 * *m + (1.0 - beta1) * g;
+        *v = beta2 * *v + (1.0 - beta2) * g * g;
+        double u = *m / (1.0 - pow(beta1, step)) /
+                       (sqrt(*v / (1.0 - pow(beta2, step))) + (double)rule->eps) +
+                   l2 * w;
+        *op_value(world, args->gradients + i) = u;
+        w_squares += w * w;
+        u_squares += u * u;
+    }
+    double ratio = w_squares > 0.0 && u_squares > 0.0 ? sqrt(w_squares / u_squares) : 1.0;
+    for (int64_t i = 0; i < args->count; i++)
+        *op_value(world, args->values + i) -=
+            scalars->dense_learning_rate * ratio * *op_value(world, args->gradients + i);
 }
 
 static double *moment_at(const op_world *world, const float *moments, int64_t i)
@@ -75,6 +100,10 @@ static double *moment_at(const op_world *world, const float *moments, int64_t i)
 void reference_dense_update(op_world *world, const tdm_dense_update_args *args)
 {
     const tdm_step_scalars *scalars = &world->expected;
+    if (args->rule.type == TDM_UPDATE_LAMB && args->rule.l2 > 0.0f && !scalars->found_inf) {
+        update_lamb(world, args);
+        return;
+    }
     for (int64_t i = 0; i < args->count && !scalars->found_inf; i++)
         update_element(&args->rule, scalars, scalars->dense_learning_rate,
                        *op_value(world, args->gradients + i), op_value(world, args->values + i),

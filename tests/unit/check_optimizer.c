@@ -252,6 +252,20 @@ static element expected_update(const tdm_update_options *options, double rate, i
     return after;
 }
 
+/* ‖w‖ / ‖u‖ of the tensor. */
+static double lamb_ratio(const tdm_update_options *options, const parameter_state *before,
+                         int64_t step, double scale)
+{
+    double values = 0.0, directions = 0.0;
+    for (int64_t e = 0; e < before->elements; e++) {
+        element from = {before->values[e], {before->moments[0][e], before->moments[1][e]}};
+        element to = expected_update(options, 1.0, step, true, before->gradients[e] * scale, from);
+        values += from.value * from.value;
+        directions += (from.value - to.value) * (from.value - to.value);
+    }
+    return sqrt(values / directions);
+}
+
 static void assert_near(double got, double expected, double before, double scale, const char *name)
 {
     double tolerance = 3e-7 * scale + 1e-5 * fabs(expected - before) + 1e-15;
@@ -265,13 +279,16 @@ static void assert_parameter(const trial *run, const parameter_state *before,
     const tdm_parameter *parameter = before->parameter;
     const tdm_update_options *options =
         parameter->sparse ? &run->options.sparse : &run->options.dense;
+    double rate = options->learning_rate;
+    if (options->type == TDM_UPDATE_LAMB && parameter->decay)
+        rate *= lamb_ratio(options, before, step, scale);
     for (int64_t e = 0; e < before->elements; e++) {
         element from = {.value = before->values[e]};
         for (int m = 0; m < 2; m++)
             from.moments[m] = before->moments[m] == NULL ? 0.0 : before->moments[m][e];
         element to = from;
         if (before->touched[e])
-            to = expected_update(options, options->learning_rate, step, parameter->decay,
+            to = expected_update(options, rate, step, parameter->decay,
                                  before->gradients[e] * scale, from);
         else
             ck_assert_double_eq(after->values[e], from.value);
@@ -362,6 +379,42 @@ START_TEST(adamw)
 }
 END_TEST
 
+static tdm_update_options lamb_options(double learning_rate)
+{
+    tdm_update_options options = update(TDM_UPDATE_LAMB, learning_rate);
+    options.weight_decay = 0.25;
+    return options;
+}
+
+/* Decayed tensors whose neighbour behind them in the slab is decayed too. */
+static int decayed_neighbours(const tdm_model *model)
+{
+    int neighbours = 0;
+    for (int i = 0; i < tdm_model_parameter_count(model); i++) {
+        const tdm_parameter *parameter = tdm_model_parameter(model, i), *next = NULL;
+        for (int j = 0; j < tdm_model_parameter_count(model); j++) {
+            const tdm_parameter *other = tdm_model_parameter(model, j);
+            if (!other->sparse && other->offset > parameter->offset &&
+                (next == NULL || other->offset < next->offset))
+                next = other;
+        }
+        neighbours += !parameter->sparse && parameter->decay && next != NULL && next->decay;
+    }
+    return neighbours;
+}
+
+/* Tensors have a norm each, also where one decayed tensor lies beside another. */
+START_TEST(lamb)
+{
+    trial run;
+    start(&run, lamb_options(0.01), update(TDM_UPDATE_ADAGRAD, 0.03), 2, false);
+    ck_assert_int_gt(decayed_neighbours(run.rig.model), 0);
+    run.clip_norm = 0.05;
+    assert_follows_rule(&run, 2, 1);
+    stop(&run);
+}
+END_TEST
+
 START_TEST(a_rule_for_each_side)
 {
     trial run;
@@ -376,38 +429,51 @@ START_TEST(a_rule_for_each_side)
 }
 END_TEST
 
-/* The model has both kinds of dense parameters, so that the tests above tell whether regions end
- * where they should. */
-START_TEST(decay_stays_off_biases)
+/* Weights of 1 without a gradient become `decayed`, and biases stay. The model has both kinds of
+ * dense parameters, so that the tests above tell whether regions end where they should. */
+static void assert_decays_weights_only(tdm_update_options dense, float decayed)
 {
     trial run;
-    tdm_update_options dense = update(TDM_UPDATE_SGD, 0.5);
-    dense.l2 = 0.5;
-    start(&run, dense, dense, 1, false);
+    start(&run, dense, update(TDM_UPDATE_SGD, 0.5), 1, false);
     int kinds[2] = {0, 0};
     make_gradients(&run, 1);
-    model_state before = read_state(&run);
-    const tdm_model_memory memory = tdm_model_memory_get(run.rig.model);
-    memset(tdm_model_dense_gradients(run.rig.model), 0,
-           (size_t)memory.dense_elements * sizeof(float));
-    float *values = tdm_model_dense_values(run.rig.model);
-    for (int64_t i = 0; i < memory.dense_elements; i++)
-        values[i] = 1.0f;
+    const tdm_model *model = run.rig.model;
+    const tdm_model_memory memory = tdm_model_memory_get(model);
+    memset(tdm_model_dense_gradients(model), 0, (size_t)memory.dense_elements * sizeof(float));
+    float *values = tdm_model_dense_values(model);
+    for (int i = 0; i < tdm_model_parameter_count(model); i++) {
+        const tdm_parameter *parameter = tdm_model_parameter(model, i);
+        for (int64_t e = 0; e < tdm_shape_elements(&parameter->shape) && !parameter->sparse; e++)
+            values[parameter->offset + e] = 1.0f;
+    }
     step_optimizer(&run);
-    for (int i = 0; i < before.count; i++) {
-        const tdm_parameter *parameter = before.parameters[i].parameter;
+    for (int i = 0; i < tdm_model_parameter_count(model); i++) {
+        const tdm_parameter *parameter = tdm_model_parameter(model, i);
         if (parameter->sparse)
             continue;
         kinds[parameter->decay]++;
-        for (int64_t e = 0; e < before.parameters[i].elements; e++)
-            ck_assert_msg(values[parameter->offset + e] == (parameter->decay ? 0.75f : 1.0f), "%s",
-                          parameter->name);
+        for (int64_t e = 0; e < tdm_shape_elements(&parameter->shape); e++)
+            ck_assert_msg(
+                fabsf(values[parameter->offset + e] - (parameter->decay ? decayed : 1.0f)) <= 1e-7f,
+                "%s", parameter->name);
     }
     ck_assert_int_gt(kinds[0], 1);
     ck_assert_int_gt(kinds[1], 1);
-    free_state(&before);
     tdm_rig_rows_free(&run.rows);
     stop(&run);
+}
+
+START_TEST(decay_stays_off_biases)
+{
+    tdm_update_options options = update(TDM_UPDATE_SGD, 0.5);
+    options.l2 = 0.5;
+    assert_decays_weights_only(options, 0.75f);
+    options = update(TDM_UPDATE_ADAMW, 0.5);
+    options.weight_decay = 0.5;
+    assert_decays_weights_only(options, 0.75f);
+    options = update(TDM_UPDATE_LAMB, 0.25);
+    options.weight_decay = 0.5;
+    assert_decays_weights_only(options, 0.75f); /* u is w / 2, so r is 2 */
 }
 END_TEST
 
@@ -461,11 +527,9 @@ END_TEST
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static model_state state_after(int steps, int threads, bool deferred)
+static model_state state_after(int steps, tdm_update_options dense, int threads, bool deferred)
 {
     trial run;
-    tdm_update_options dense = update(TDM_UPDATE_ADAM, 0.01);
-    dense.l2 = 0.01;
     start(&run, dense, update(TDM_UPDATE_ADAGRAD, 0.05), threads, deferred);
     run.clip_norm = 0.1;
     for (int step = 1; step < steps; step++)
@@ -494,28 +558,33 @@ static void assert_same_values(const model_state *a, const model_state *b)
 
 START_TEST(same_bits_on_any_threads_and_deferred)
 {
-    model_state one = state_after(3, 1, false);
-    const int threads[] = {2, 5, 1, 2};
-    for (int i = 0; i < 4; i++) {
-        model_state other = state_after(3, threads[i], i >= 2);
-        assert_same_values(&one, &other);
-        free_state(&other);
+    tdm_update_options options[] = {update(TDM_UPDATE_ADAM, 0.01), lamb_options(0.01)};
+    options[0].l2 = 0.01;
+    for (int rule = 0; rule < 2; rule++) {
+        model_state one = state_after(3, options[rule], 1, false);
+        const int threads[] = {2, 5, 1, 2};
+        for (int i = 0; i < 4; i++) {
+            model_state other = state_after(3, options[rule], threads[i], i >= 2);
+            assert_same_values(&one, &other);
+            free_state(&other);
+        }
+        free_state(&one);
     }
-    free_state(&one);
 }
 END_TEST
 
 /* Copies slabs and tensors into a second optimizer, as resuming does, and goes on with both. */
 START_TEST(state_is_complete)
 {
-    const tdm_update_type types[] = {TDM_UPDATE_SGD, TDM_UPDATE_ADAGRAD, TDM_UPDATE_ADAM,
-                                     TDM_UPDATE_ADAMW};
-    for (int i = 0; i < 4; i++) {
+    tdm_update_options options[] = {update(TDM_UPDATE_SGD, 0.02), update(TDM_UPDATE_ADAGRAD, 0.02),
+                                    update(TDM_UPDATE_ADAM, 0.02), update(TDM_UPDATE_ADAMW, 0.02),
+                                    lamb_options(0.02)};
+    options[0].momentum = 0.5;
+    for (int i = 0; i < 5; i++) {
         trial first, second;
-        tdm_update_options options = update(types[i], 0.02);
-        options.momentum = types[i] == TDM_UPDATE_SGD ? 0.5 : 0.0;
-        start(&first, options, options, 1, false);
-        start(&second, options, options, 1, false);
+        tdm_update_options sparse = options[i < 4 ? i : 2];
+        start(&first, options[i], sparse, 1, false);
+        start(&second, options[i], sparse, 1, false);
         train_step(&first, 1);
         train_step(&first, 2);
         const tdm_model *from = first.rig.model, *to = second.rig.model;
@@ -622,16 +691,43 @@ END_TEST
 
 START_TEST(steps_allocate_nothing)
 {
-    trial run;
-    start(&run, update(TDM_UPDATE_ADAM, 0.01), update(TDM_UPDATE_ADAM, 0.01), 2, false);
-    train_step(&run, 1);
-    train_step(&run, 2);
-    make_gradients(&run, 3);
-    int64_t before = tdm_memory_stats_get().allocations;
-    step_optimizer(&run);
-    ck_assert_int_eq(tdm_memory_stats_get().allocations, before);
-    tdm_rig_rows_free(&run.rows);
-    stop(&run);
+    const tdm_update_options options[] = {update(TDM_UPDATE_ADAM, 0.01), lamb_options(0.01)};
+    for (int i = 0; i < 2; i++) {
+        trial run;
+        start(&run, options[i], update(TDM_UPDATE_ADAM, 0.01), 2, false);
+        train_step(&run, 1);
+        train_step(&run, 2);
+        make_gradients(&run, 3);
+        int64_t before = tdm_memory_stats_get().allocations;
+        step_optimizer(&run);
+        ck_assert_int_eq(tdm_memory_stats_get().allocations, before);
+        tdm_rig_rows_free(&run.rows);
+        stop(&run);
+    }
+}
+END_TEST
+
+/* A model without tables has no sparse slab and no sparse gradients. */
+START_TEST(dense_parameters_only)
+{
+    const tdm_update_options rules[] = {update(TDM_UPDATE_ADAMW, 0.01), lamb_options(0.01)};
+    for (int i = 0; i < 2; i++) {
+        trial run = {.loss_scale = 1.0, .options = {.dense = rules[i]}};
+        ck_assert_ok(tdm_text_optimizer_resolve(NULL, &run.options));
+        tdm_rig_options rig = rig_options(2, false);
+        rig.type = &tdm_logistic_regression;
+        rig.options = NULL;
+        rig.inputs.field_count = 0;
+        tdm_rig_init(&run.rig, &rig);
+        ck_assert_int_eq(tdm_model_memory_get(run.rig.model).sparse_elements, 0);
+        ck_assert_int_eq(tdm_optimizer_memory_get(&run.options, run.rig.model).sparse_bytes, 0);
+        ck_assert_ok(
+            tdm_optimizer_create(&run.options, run.rig.model, run.rig.backend, &run.optimizer));
+        ck_assert_int_eq(tdm_optimizer_tensor_count(run.optimizer),
+                         2 * tdm_model_parameter_count(run.rig.model));
+        assert_follows_rule(&run, 2, 0);
+        stop(&run);
+    }
 }
 END_TEST
 
@@ -681,114 +777,8 @@ START_TEST(a_model_without_gradients)
 }
 END_TEST
 
-/* ---- options --------------------------------------------------------------------------------- */
-
-static tdm_status bind(const char *text, tdm_optimizer_options *options)
-{
-    tdm_config *config;
-    TDM_TRY(tdm_config_parse(text, strlen(text), "recipe.yaml", NULL, 0, &config));
-    const tdm_config_node *node = tdm_config_get(tdm_config_root(config), "optimizer");
-    tdm_status status = tdm_config_bind(node, &tdm_optimizer_schema, options);
-    if (status == TDM_OK)
-        status = tdm_optimizer_resolve(node, options);
-    tdm_config_free(config);
-    return status;
-}
-
-START_TEST(defaults)
-{
-    tdm_optimizer_options options;
-    ck_assert_ok(bind("task: ctr\n", &options));
-    const tdm_update_options *sides[] = {&options.dense, &options.sparse};
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(sides[i]->type, TDM_UPDATE_ADAM);
-        ck_assert_double_eq(sides[i]->learning_rate, 0.001);
-        ck_assert_double_eq(sides[i]->beta1, 0.9);
-        ck_assert_double_eq(sides[i]->beta2, 0.999);
-        ck_assert_double_eq(sides[i]->eps, 1e-8);
-        ck_assert_double_eq(sides[i]->momentum, 0.0);
-        ck_assert_double_eq(sides[i]->l2, 0.0);
-        ck_assert_double_eq(sides[i]->weight_decay, 0.0);
-        ck_assert_double_eq(sides[i]->initial_accumulator, 0.1);
-    }
-    ck_assert_int_eq(options.schedule.type, TDM_SCHEDULE_CONSTANT);
-    ck_assert_int_eq(options.schedule.warmup_steps, 0);
-    ck_assert_double_eq(options.schedule.final, 0.0);
-}
-END_TEST
-
-START_TEST(a_recipe)
-{
-    tdm_optimizer_options options;
-    ck_assert_ok(bind("optimizer:\n"
-                      "  dense: {type: sgd, learning_rate: 0.5, momentum: 0.9}\n"
-                      "  sparse: {type: adagrad, learning_rate: 0.01, l2: 1.0e-6}\n"
-                      "  schedule: {type: linear, warmup_steps: 4, final: 0.25}\n",
-                      &options));
-    ck_assert_int_eq(options.dense.type, TDM_UPDATE_SGD);
-    ck_assert_double_eq(options.dense.momentum, 0.9);
-    ck_assert_int_eq(options.sparse.type, TDM_UPDATE_ADAGRAD);
-    ck_assert_double_eq(options.sparse.eps, 1e-10);
-    ck_assert_double_eq(options.sparse.l2, 1e-6);
-
-    tdm_step_scalars scalars = {0};
-    tdm_optimizer_learning_rates(&options, 2, 0.0, &scalars);
-    ck_assert_double_eq(scalars.dense_learning_rate, 0.25);
-    ck_assert_double_eq(scalars.sparse_learning_rate, 0.005);
-    tdm_optimizer_learning_rates(&options, 9, 1.0, &scalars);
-    ck_assert_double_eq(scalars.dense_learning_rate, 0.125);
-    ck_assert_double_eq(scalars.sparse_learning_rate, 0.0025);
-}
-END_TEST
-
-/* What resolving wrote is what loading the resolved recipe gives. */
-START_TEST(resolved_options_bind_again)
-{
-    tdm_optimizer_options options, again;
-    tdm_text text = {0};
-    ck_assert_ok(bind("optimizer:\n  sparse: {type: adagrad}\n  dense: {type: adamw, "
-                      "weight_decay: 0.01}\n",
-                      &options));
-    ck_assert_ok(tdm_text_printf(&text, "optimizer:\n"));
-    ck_assert_ok(tdm_config_emit(&tdm_optimizer_schema, &options, 2, &text));
-    ck_assert_ok(bind(text.bytes, &again));
-    ck_assert_int_eq(memcmp(&options, &again, sizeof options), 0);
-    tdm_text_free(&text);
-}
-END_TEST
-
-START_TEST(refused_options)
-{
-    const struct {
-        const char *text, *message;
-    } cases[] = {
-        {"optimizer:\n  dense: {momentum: 0.9}\n",
-         "recipe.yaml:2: optimizer.dense.momentum: adam has none"},
-        {"optimizer:\n  sparse: {type: adagrad, momentum: 0.9}\n",
-         "optimizer.sparse.momentum: adagrad has none"},
-        {"optimizer:\n  dense: {type: adamw, l2: 0.1}\n",
-         "optimizer.dense.l2: adamw has none: set weight_decay"},
-        {"optimizer:\n  sparse: {weight_decay: 0.1}\n",
-         "optimizer.sparse.weight_decay: adam has none: set l2"},
-        {"optimizer:\n  dense: {type: adma}\n", "adam"},
-        {"optimizer:\n  dense: {learning_rate: -1}\n", "learning_rate"},
-        {"optimizer:\n  dense: {beta1: 1}\n", "beta1"},
-        {"optimizer:\n  schedule: {final: 2}\n", "final"},
-        {"optimizer:\n  schedule: {type: step}\n", "cosine"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tdm_optimizer_options options;
-        ck_assert_fails(bind(cases[i].text, &options), TDM_E_CONFIG, cases[i].message);
-    }
-    tdm_optimizer_options options = {.dense = update(TDM_UPDATE_ADAM, 1)};
-    options.dense.momentum = 0.5;
-    ck_assert_fails(tdm_optimizer_resolve(NULL, &options), TDM_E_CONFIG, "momentum: adam has none");
-}
-END_TEST
-
-TDM_CHECK_MAIN(sgd, adagrad, adam, adamw, a_rule_for_each_side, decay_stays_off_biases,
+TDM_CHECK_MAIN(sgd, adagrad, adam, adamw, lamb, a_rule_for_each_side, decay_stays_off_biases,
                clipping_and_loss_scale, found_inf_changes_nothing,
                same_bits_on_any_threads_and_deferred, state_is_complete, first_moments,
-               large_first_moments, memory_figures, steps_allocate_nothing, out_of_memory_anywhere,
-               a_model_without_gradients, defaults, a_recipe, resolved_options_bind_again,
-               refused_options)
+               large_first_moments, memory_figures, steps_allocate_nothing, dense_parameters_only,
+               out_of_memory_anywhere, a_model_without_gradients)

@@ -43,6 +43,8 @@ START_TEST(test_defaults)
     ck_assert_str_eq(text->tokenizer, "vocab.txt");
     ck_assert_int_eq(text->max_length, 128);
     ck_assert_int_eq(recipe->train.batch_tokens, 16384);
+    ck_assert_int_eq(recipe->optimizer.dense.type, TDM_UPDATE_ADAMW);
+    ck_assert_double_eq(recipe->optimizer.dense.eps, 1e-6);
     ck_assert_ptr_eq(recipe->model_type, &tdm_bert);
     ck_assert_int_eq(model->layers, 12);
     ck_assert_int_eq(model->hidden, 768);
@@ -78,6 +80,9 @@ static const char full[] =
     "  masking: {rate: 0.3, unit: whole_word, replace: [1, 0, 0], count: bernoulli,\n"
     "            max_predictions: 80, mask_unk: true, at_least_one: false}\n"
     "model: {type: bert, layers: 4, hidden: 256, heads: 4, intermediate: 1000, dropout: 0.2}\n"
+    "optimizer:\n"
+    "  type: lamb\n"
+    "  schedule: {type: wsd, warmup_share: 0.1}\n"
     "train: {max_steps: 100000, batch_tokens: 4096, threads: 2}\n"
     "cache: {dir: /tmp/c}\n"
     "output: {dir: runs/x}\n";
@@ -92,6 +97,8 @@ START_TEST(test_emitted_recipes_load)
     ck_assert_str_eq(first.bytes, second.bytes);
     ck_assert_ptr_nonnull(strstr(first.bytes, "  lowercase: false\n"));
     ck_assert_ptr_nonnull(strstr(first.bytes, "    replace: [1, 0, 0]\n"));
+    ck_assert_ptr_nonnull(strstr(first.bytes, "  type: lamb\n"));
+    ck_assert_ptr_nonnull(strstr(first.bytes, "    decay_share: 0.1\n"));
     ck_assert_ptr_null(strstr(first.bytes, "batch_size"));
     tdm_masking_options masking = tdm_text_masking_options(&again->text);
     ck_assert_int_eq(masking.count, TDM_MASK_BERNOULLI);
@@ -121,6 +128,8 @@ START_TEST(test_what_is_refused)
     assert_bad("model.hidden=100", "model.hidden: 100 is not a multiple of model.heads, 12");
     assert_bad("model.type=deepfm", "expected one of bert, not deepfm");
     assert_bad("model.mlp=1", "model.mlp: unknown key");
+    assert_bad("optimizer.dense.type=adam", "optimizer.dense: unknown key");
+    assert_bad("optimizer.momentum=0.9", "optimizer.momentum: adamw has none");
     tdm_recipe *recipe;
     static const char ctr[] = "model: {type: deepfm, mlp: {units: [8]}}\ntext: {max_length: 8}\n";
     ck_assert_fails(parse(ctr, NULL, &recipe), TDM_E_CONFIG, "small.yaml:2: text: unknown key");
