@@ -148,6 +148,8 @@ static tdm_status plan_weight(void *context, const tdm_weight *weight)
     const tdm_shape *ours = &plan->to.parameters[parameter].shape;
     TDM_FAIL_IF(ours->rank != weight->rank || ours->sizes[0] % weight->parts != 0, TDM_E_ARG,
                 "parameter %s is not one of an encoder", weight->ours);
+    /* No elements, but what their type is. */
+    TDM_TRY(tdm_pretrained_tensors_read(plan->from->tensors, index, 0, &(float){0}, 0));
     tdm_shape wanted = shape_wanted(weight, ours);
     int dimension = differing_dimension(weight, &wanted, &tensor->shape);
     if (dimension < 0)

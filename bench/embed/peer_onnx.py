@@ -20,6 +20,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 
 import numpy as np
 import onnxruntime
@@ -59,6 +60,7 @@ def export(embedder, path, fused):
     mask = torch.ones_like(ids)
     mask[1, 9:] = 0
     sizes = {0: torch.export.Dim("rows", min=1, max=4096), 1: torch.export.Dim("length", max=512)}
+    warnings.filterwarnings("ignore", module="torch")
     torch.onnx.export(embedder, (ids, mask), path, input_names=["ids", "mask"],
                       output_names=["vectors"], dynamic_shapes=(sizes, sizes), dynamo=True,
                       external_data=False, verbose=False)

@@ -1,14 +1,12 @@
 """Makes tests/golden/interchange/: small folders as Transformers writes them, each with what its class
-answers in float64 (answers.safetensors), and the same of the two checkpoints of the test data
-(bert_xsmall_dummy.safetensors, keras_bert_tiny.safetensors: the latter's weights, read by
-tensor_bundle.py, put into Transformers).
+answers, computed in float64 (answers.safetensors).
 
-    pip install torch numpy safetensors transformers
-    TANDEM_TEST_DATA=... python tests/golden/make_interchange_golden.py
+    pip install torch==2.15.0 transformers==5.24.0 numpy safetensors
+    python tests/golden/make_interchange_golden.py
 
-Answers hold a batch of sequences one behind the other (ids, types U32 [tokens], cu_seqlens I32), the
-last hidden states "hidden" [tokens, H], "pooled" [sequences, H] where the class has a pooler, and
-"logits" of the head: of tokens [tokens, n] or of sequences [sequences, n]; F64.
+Answers hold a batch as models/encoder.h has it, batch.ids, batch.types and batch.cu_seqlens, the last
+hidden states "hidden" [tokens, H], "pooler" [sequences, H] where the class has one, and "logits" of
+the head: of tokens [tokens, n] or of sequences [sequences, n]; F32.
 """
 import os
 import shutil
@@ -17,8 +15,6 @@ import numpy as np
 import torch
 import transformers
 from safetensors.numpy import save_file
-
-import tensor_bundle
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interchange")
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + list("abcdefgh") + \
@@ -69,7 +65,7 @@ def answer(model, lengths=LENGTHS):
     has_types = getattr(model.config, "type_vocab_size", 0) > 0
     answers = batch(model.config.vocab_size, lengths, int(has_types))
     model = model.double().eval()
-    parts = {"hidden": [], "pooled": [], "logits": []}
+    parts = {"hidden": [], "pooler": [], "logits": []}
     for begin, end in zip(answers["cu_seqlens"], answers["cu_seqlens"][1:]):
         def row(name):
             return torch.from_numpy(answers[name][begin:end].astype(np.int64))[None]
@@ -79,12 +75,13 @@ def answer(model, lengths=LENGTHS):
             output = model(**arguments)
         parts["hidden"].append(base.last_hidden_state[0])
         if getattr(base, "pooler_output", None) is not None:
-            parts["pooled"].append(base.pooler_output)
+            parts["pooler"].append(base.pooler_output)
         for name in ("logits", "prediction_logits"):
             if getattr(output, name, None) is not None:
                 logits = getattr(output, name)
                 parts["logits"].append(logits[0] if logits.dim() == 3 else logits)
-    return answers | {name: torch.cat(values).numpy() for name, values in parts.items() if values}
+    return {f"batch.{name}": value for name, value in answers.items()} | {
+        name: torch.cat(values).float().numpy() for name, values in parts.items() if values}
 
 
 def make_folder(name, make):
@@ -107,41 +104,11 @@ def make_sharded():
     model.save_pretrained(folder, max_shard_size="8KB")
 
 
-def make_keras(path):
-    tensors = tensor_bundle.read(os.path.join(path, "bert_model.ckpt"))
-    config = transformers.BertConfig.from_json_file(os.path.join(path, "bert_config.json"))
-    model = transformers.BertForPreTraining(config)
-    theirs = dict(model.named_parameters(remove_duplicate=False))
-    names = {"cls/predictions/output_bias": "cls.predictions.bias",
-             "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
-             "cls/seq_relationship/output_bias": "cls.seq_relationship.bias"}
-    used = set()
-    for name, value in tensors.items():
-        if name.endswith(("adam_m", "adam_v", "global_step")):
-            continue
-        target = names.get(name)
-        if target is None:
-            target = name.replace("layer_", "layer.").replace("/", ".")
-            target = target.replace("kernel", "weight").replace("gamma", "weight").replace("beta", "bias")
-            target += ".weight" if target.endswith("embeddings") else ""
-        value = torch.from_numpy(value.T.copy() if name.endswith("kernel") else value.copy())
-        assert theirs[target].shape == value.shape, name
-        theirs[target].data.copy_(value)
-        used.add(target)
-    assert {n for n in theirs if "decoder" not in n} == used
-    save_file(answer(model), os.path.join(HERE, "keras_bert_tiny.safetensors"))
-
-
 def main():
     os.makedirs(HERE, exist_ok=True)
     for name, make in CASES.items():
         make_folder(name, make)
     make_sharded()
-    data = os.path.join(os.environ["TANDEM_TEST_DATA"], "checkpoint")
-    small = transformers.BertModel.from_pretrained(os.path.join(data, "bert-xsmall-dummy"),
-                                                   use_safetensors=True)
-    save_file(answer(small), os.path.join(HERE, "bert_xsmall_dummy.safetensors"))
-    make_keras(os.path.join(data, "keras-bert-tiny"))
 
 
 if __name__ == "__main__":

@@ -221,10 +221,11 @@ static bool has_bf16(void)
     return status == TDM_OK;
 }
 
+/* Rounding the factors alone, all else in double precision, moves gradients by up to 3.3e-2. */
 START_TEST(in_bf16_they_are_near)
 {
     if (has_bf16())
-        check_steps(TDM_BF16, false, 1e-2, 2e-2);
+        check_steps(TDM_BF16, false, 1e-2, 4e-2);
     else
         tdm_test_skip("this CPU has no products in bf16");
 }
