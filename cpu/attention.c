@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#define TILES 128 /* more than that, and they take several heads */
+
 /* ---- what forward and backward share --------------------------------------------------------- */
 
 void *tdm_attention_take(unsigned char *base, size_t *used, int64_t count)
@@ -24,6 +26,9 @@ static void measure_sequences(tdm_attention_job *job)
         longest = tokens.end - tokens.begin > longest ? tokens.end - tokens.begin : longest;
     }
     job->chunks = tdm_cpu_tiles(longest, job->chunk);
+    int64_t parts = job->sequences * job->chunks, group = parts * job->heads / TILES;
+    job->group = group < 1 ? 1 : tdm_cpu_min(group, job->heads);
+    job->tiles = parts * tdm_cpu_tiles(job->heads, job->group);
 }
 
 tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype compute,
@@ -47,6 +52,30 @@ tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype compute,
     job->rows = tdm_cpu_min(TDM_ATTENTION_ROWS, job->chunk);
     measure_sequences(job);
     return TDM_OK;
+}
+
+tdm_attention_tile tdm_attention_tile_at(const tdm_attention_job *job, int64_t index)
+{
+    int64_t groups = tdm_cpu_tiles(job->heads, job->group);
+    int64_t head = index / job->chunks % groups * job->group;
+    tdm_attention_tile tile = {.sequence = index / job->chunks / groups,
+                               .chunk = index % job->chunks,
+                               .head = head,
+                               .head_end = tdm_cpu_min(job->heads, head + job->group)};
+    tile.tokens = tdm_attention_sequence(&job->spans, tile.sequence);
+    return tile;
+}
+
+void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, int64_t first,
+                        tdm_token_range range, int64_t part, int64_t head, tdm_fetch *fetch)
+{
+    if (range.begin >= range.end)
+        return;
+    fetch->columns = job->dim;
+    fetch->runs[fetch->run_count++] = (tdm_fetch_run){
+        .row = tdm_cpu_row(matrix, first + range.begin) + (part * job->heads + head) * job->dim,
+        .stride = matrix->stride,
+        .count = range.end - range.begin};
 }
 
 typedef struct clear_job {
@@ -131,45 +160,48 @@ static size_t take_buffers(const tdm_attention_job *job, unsigned char *base, fo
     return used;
 }
 
-/* One tile: queries of one head of a sequence. */
-typedef struct forward_tile {
+/* The queries of one head of a chunk. */
+typedef struct forward_part {
     const tdm_attention_job *job;
+    const tdm_attention_fwd_args *args;
     forward_buffers buffers;
     tdm_token_range queries, keys; /* in the sequence; keys of the chunk in work */
-    int64_t head;
+    tdm_attention_tile tile;
+    int64_t index, head;
     const float *q, *k, *v; /* of the sequence's first token */
     tdm_dropout_row draws;
-} forward_tile;
+    tdm_fetch fetch;
+} forward_part;
 
-static void pack_keys(forward_tile *tile)
+static void pack_keys(forward_part *part)
 {
-    const tdm_attention_job *job = tile->job;
-    forward_buffers *buffers = &tile->buffers;
-    int64_t stride = job->qkv.stride, count = tile->keys.end - tile->keys.begin;
+    const tdm_attention_job *job = part->job;
+    forward_buffers *buffers = &part->buffers;
+    int64_t stride = job->qkv.stride, count = part->keys.end - part->keys.begin;
     buffers->keys.units = tdm_cpu_tiles(job->dim, job->attention->unit);
     buffers->keys.columns = tdm_attention_pad(count);
     buffers->values.units = tdm_attention_pad(count) / job->attention->unit;
     buffers->values.columns = job->padded_dim;
-    job->attention->pack_turned(job->dim, count, tile->k + tile->keys.begin * stride, stride,
+    job->attention->pack_turned(job->dim, count, part->k + part->keys.begin * stride, stride,
                                 &buffers->keys);
-    job->attention->pack_panels(count, job->dim, tile->v + tile->keys.begin * stride, stride,
+    job->attention->pack_panels(count, job->dim, part->v + part->keys.begin * stride, stride,
                                 &buffers->values);
 }
 
 /* Adds what a block of queries gets from the chunk of keys in work. */
-static void attend(forward_tile *tile, tdm_token_range queries)
+static void attend(forward_part *part, tdm_token_range queries)
 {
-    const tdm_attention_job *job = tile->job;
-    const forward_buffers *buffers = &tile->buffers;
+    const tdm_attention_job *job = part->job;
+    const forward_buffers *buffers = &part->buffers;
     int64_t stride = job->qkv.stride, unit = job->attention->unit;
-    tdm_token_range seen = tdm_attention_seen(job, queries, tile->keys);
+    tdm_token_range seen = tdm_attention_seen(job, queries, part->keys);
     if (seen.begin >= seen.end)
         return;
-    tdm_score_block block = tdm_attention_block(job, tile->head, queries, seen, tile->keys);
-    block.draws = job->drops ? &tile->draws : NULL;
+    tdm_score_block block = tdm_attention_block(job, part->head, queries, seen, part->keys);
+    block.draws = job->drops ? &part->draws : NULL;
     block.words = buffers->words;
-    int64_t column = block.column - tile->keys.begin, row = queries.begin - tile->queries.begin;
-    job->attention->pack_rows(block.rows, job->dim, tile->q + queries.begin * stride, stride,
+    int64_t column = block.column - part->keys.begin, row = queries.begin - part->queries.begin;
+    job->attention->pack_rows(block.rows, job->dim, part->q + queries.begin * stride, stride,
                               buffers->queries, job->units);
     job->attention->product(&(tdm_panel_product){.m = block.rows,
                                                  .n = block.columns,
@@ -179,10 +211,11 @@ static void attend(forward_tile *tile, tdm_token_range queries)
                                                  .b = buffers->keys,
                                                  .b_column = column,
                                                  .c = buffers->scores,
-                                                 .c_stride = block.stride});
+                                                 .c_stride = block.stride,
+                                                 .fetch = &part->fetch});
     job->attention->softmax(&block, buffers->scores, buffers->weights, buffers->maxima + row,
                             buffers->sums + row, buffers->factors);
-    bool first = tile->keys.begin == 0 || queries.begin - job->window >= tile->keys.begin;
+    bool first = part->keys.begin == 0 || queries.begin - job->window >= part->keys.begin;
     job->attention->product(&(tdm_panel_product){.m = block.rows,
                                                  .n = job->padded_dim,
                                                  .units = block.columns / unit,
@@ -193,58 +226,102 @@ static void attend(forward_tile *tile, tdm_token_range queries)
                                                  .accumulate = !first,
                                                  .factors = buffers->factors,
                                                  .c = buffers->out + row * job->padded_dim,
-                                                 .c_stride = job->padded_dim});
+                                                 .c_stride = job->padded_dim,
+                                                 .fetch = &part->fetch});
 }
 
-static void finish(const forward_tile *tile, const tdm_attention_fwd_args *args, int64_t begin)
+static void finish(const forward_part *part)
 {
-    const tdm_attention_job *job = tile->job;
-    const forward_buffers *buffers = &tile->buffers;
-    for (int64_t i = 0; i < tile->queries.end - tile->queries.begin; i++) {
-        int64_t token = begin + tile->queries.begin + i;
+    const tdm_attention_job *job = part->job;
+    const forward_buffers *buffers = &part->buffers;
+    const tdm_attention_fwd_args *args = part->args;
+    for (int64_t i = 0; i < part->queries.end - part->queries.begin; i++) {
+        int64_t token = part->tile.tokens.begin + part->queries.begin + i;
         job->kernels->scale(job->dim, job->draws.scale / buffers->sums[i],
                             buffers->out + i * job->padded_dim,
-                            tdm_cpu_row(&args->out, token) + tile->head * job->dim);
+                            tdm_cpu_row(&args->out, token) + part->head * job->dim);
         if (args->log_sums != NULL)
-            args->log_sums[token * job->heads + tile->head] =
+            args->log_sums[token * job->heads + part->head] =
                 buffers->maxima[i] + logf(buffers->sums[i]);
     }
 }
 
-static void forward_part(void *context, int64_t index)
+static void want_head(const tdm_attention_job *job, const tdm_attention_tile *tile, int64_t head,
+                      tdm_fetch *fetch)
+{
+    int64_t first = tile->tokens.begin, length = tile->tokens.end - first;
+    tdm_token_range queries = tdm_attention_chunk(job, length, tile->chunk);
+    int64_t begin = queries.begin > job->window ? queries.begin - job->window : 0;
+    tdm_token_range keys = tdm_attention_chunk(job, length, begin / job->chunk);
+    tdm_attention_want(job, &job->qkv, first, queries, 0, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 2, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 1, head, fetch);
+}
+
+/* Wants what comes behind chunk `k` of the keys: the next one, the next head, or the next tile. */
+static void plan_fetch(forward_part *part, int64_t k)
+{
+    const tdm_attention_job *job = part->job;
+    const tdm_attention_tile *tile = &part->tile;
+    int64_t first = tile->tokens.begin;
+    tdm_token_range keys = tdm_attention_chunk(job, tile->tokens.end - first, k + 1);
+    tdm_token_range seen = tdm_attention_seen(job, part->queries, keys);
+    part->fetch.run_count = 0;
+    if (seen.begin < seen.end) {
+        tdm_attention_want(job, &job->qkv, first, keys, 2, part->head, &part->fetch);
+        tdm_attention_want(job, &job->qkv, first, keys, 1, part->head, &part->fetch);
+    } else if (part->head + 1 < tile->head_end) {
+        want_head(job, tile, part->head + 1, &part->fetch);
+    } else if (part->index + 1 < job->tiles) {
+        tdm_attention_tile next = tdm_attention_tile_at(job, part->index + 1);
+        want_head(job, &next, next.head, &part->fetch);
+    }
+}
+
+static void run_part(forward_part *part)
+{
+    const tdm_attention_job *job = part->job;
+    int64_t length = part->tile.tokens.end - part->tile.tokens.begin;
+    part->q = tdm_cpu_row(&job->qkv, part->tile.tokens.begin) + part->head * job->dim;
+    part->k = part->q + job->heads * job->dim;
+    part->v = part->k + job->heads * job->dim;
+    for (int64_t i = 0; i < part->queries.end - part->queries.begin; i++) {
+        part->buffers.maxima[i] = -INFINITY;
+        part->buffers.sums[i] = 0.0f;
+    }
+    for (int64_t k = 0; k < job->chunks; k++) {
+        part->keys = tdm_attention_chunk(job, length, k);
+        tdm_token_range seen = tdm_attention_seen(job, part->queries, part->keys);
+        if (seen.begin >= seen.end)
+            continue;
+        pack_keys(part);
+        plan_fetch(part, k);
+        for (int64_t i = part->queries.begin; i < part->queries.end; i += job->rows)
+            attend(part, (tdm_token_range){i, tdm_cpu_min(i + job->rows, part->queries.end)});
+    }
+    finish(part);
+}
+
+static void forward_tile(void *context, int64_t index)
 {
     const forward_job *forward = context;
     const tdm_attention_job *job = &forward->shared;
-    int64_t chunk = index % job->chunks, sequence = index / job->chunks / job->heads;
-    tdm_token_range tokens = tdm_attention_sequence(&job->spans, sequence);
-    int64_t length = tokens.end - tokens.begin;
-    forward_tile tile = {.job = job,
-                         .queries = tdm_attention_chunk(job, length, chunk),
-                         .head = index / job->chunks % job->heads,
+    tdm_attention_tile tile = tdm_attention_tile_at(job, index);
+    int64_t length = tile.tokens.end - tile.tokens.begin;
+    forward_part part = {.job = job,
+                         .args = forward->args,
+                         .queries = tdm_attention_chunk(job, length, tile.chunk),
+                         .tile = tile,
+                         .index = index,
                          .draws = job->draws};
-    if (tile.queries.begin == tile.queries.end)
+    if (part.queries.begin == part.queries.end)
         return;
     take_buffers(job, job->scratch + (size_t)tdm_pool_thread_index() * job->thread_bytes,
-                 &tile.buffers);
-    tile.q = tdm_cpu_row(&job->qkv, tokens.begin) + tile.head * job->dim;
-    tile.k = tile.q + job->heads * job->dim;
-    tile.v = tile.k + job->heads * job->dim;
+                 &part.buffers);
     if (job->drops)
-        tile.draws.sample = job->samples[sequence];
-    for (int64_t i = 0; i < tile.queries.end - tile.queries.begin; i++) {
-        tile.buffers.maxima[i] = -INFINITY;
-        tile.buffers.sums[i] = 0.0f;
-    }
-    for (int64_t k = 0; k < job->chunks; k++) {
-        tile.keys = tdm_attention_chunk(job, length, k);
-        tdm_token_range seen = tdm_attention_seen(job, tile.queries, tile.keys);
-        if (seen.begin >= seen.end)
-            continue;
-        pack_keys(&tile);
-        for (int64_t i = tile.queries.begin; i < tile.queries.end; i += job->rows)
-            attend(&tile, (tdm_token_range){i, tdm_cpu_min(i + job->rows, tile.queries.end)});
-    }
-    finish(&tile, forward->args, tokens.begin);
+        part.draws.sample = job->samples[tile.sequence];
+    for (part.head = tile.head; part.head < tile.head_end; part.head++)
+        run_part(&part);
 }
 
 tdm_status tdm_cpu_attention_fwd(tdm_backend *backend, const tdm_attention_fwd_args *args,
@@ -266,6 +343,6 @@ tdm_status tdm_cpu_attention_fwd(tdm_backend *backend, const tdm_attention_fwd_a
                             (size_t)tdm_pool_threads(backend->pool) * job->thread_bytes,
                             &job->scratch));
     tdm_attention_clear_gaps(backend, &args->spans, &args->out);
-    tdm_pool_for(backend->pool, job->sequences * job->heads * job->chunks, forward_part, &forward);
+    tdm_pool_for(backend->pool, job->tiles, forward_tile, &forward);
     return TDM_OK;
 }

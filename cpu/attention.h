@@ -1,8 +1,9 @@
 /* What attention's forward and backward share: where the tiles of a batch lie.
  *
- * The tokens of a sequence are cut into chunks. A tile of the forward is a chunk of queries of one
- * head, which goes through the chunks of keys with a running softmax; one of the backward is a chunk
- * of queries and one of keys. So working memory does not grow with the length. */
+ * The tokens of a sequence are cut into chunks. The forward goes, for a chunk of queries and a head,
+ * through the chunks of keys with a running softmax; the backward takes a chunk of queries and one of
+ * keys at a time. So working memory does not grow with the length. A tile is a chunk and some heads:
+ * while it computes for one, what the next one needs is fetched. */
 #ifndef TDM_CPU_ATTENTION_H
 #define TDM_CPU_ATTENTION_H
 
@@ -26,6 +27,7 @@ typedef struct tdm_attention_job {
     tdm_sequence_spans spans;
     int64_t sequences, chunks; /* valid sequences; chunks of the longest */
     int64_t chunk, rows;       /* most tokens of a chunk, most queries of a block */
+    int64_t group, tiles;      /* heads of a tile */
     unsigned char *scratch;    /* of the threads, one after the other */
     size_t thread_bytes;
 } tdm_attention_job;
@@ -41,6 +43,14 @@ static inline tdm_token_range tdm_attention_sequence(const tdm_sequence_spans *s
         return (tdm_token_range){spans->cu_seqlens[i], spans->cu_seqlens[i + 1]};
     return (tdm_token_range){i * spans->stride, i * spans->stride + spans->lengths[i]};
 }
+
+/* What tile `index` works on. */
+typedef struct tdm_attention_tile {
+    int64_t sequence, chunk;
+    int64_t head, head_end;
+    tdm_token_range tokens; /* of the sequence, in the batch */
+} tdm_attention_tile;
+tdm_attention_tile tdm_attention_tile_at(const tdm_attention_job *job, int64_t index);
 
 /* Chunk `chunk` of a sequence of so many tokens, empty behind the last. */
 static inline tdm_token_range tdm_attention_chunk(const tdm_attention_job *job, int64_t length,
@@ -65,6 +75,11 @@ static inline int64_t tdm_attention_pad(int64_t count)
 {
     return tdm_cpu_tiles(count, TDM_ATTENTION_PAD) * TDM_ATTENTION_PAD;
 }
+
+/* Wants tokens [range.begin, range.end) of a sequence, that begins at token `first`, of one head in
+ * part `part` of the columns of a matrix: 0 the queries, 1 the keys, 2 the values. */
+void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, int64_t first,
+                        tdm_token_range range, int64_t part, int64_t head, tdm_fetch *fetch);
 
 /* Takes `count` words, aligned, from a thread's scratch; NULL where base is NULL, to find the size. */
 void *tdm_attention_take(unsigned char *base, size_t *used, int64_t count);

@@ -59,27 +59,42 @@ static size_t take_buffers(const tdm_attention_job *job, unsigned char *base, ba
     return used;
 }
 
-typedef struct backward_tile {
+/* A chunk of queries and one of keys, of one head. */
+typedef struct backward_part {
     const tdm_attention_job *job;
     const tdm_attention_bwd_args *args;
     backward_buffers buffers;
-    bool first;                    /* pass: gradients are written, not added to */
     tdm_token_range queries, keys; /* in the sequence */
-    int64_t head;
-    int64_t token;          /* the sequence's first */
-    const float *q, *k, *v; /* of that token */
+    tdm_attention_tile tile;
+    int64_t index, pass, head;
+    const float *q, *k, *v; /* of the sequence's first token */
     const float *out, *d_out;
     float *dq, *dk, *dv;
     tdm_dropout_row draws;
-} backward_tile;
+    tdm_fetch fetch;
+} backward_part;
 
-static void pack_keys(backward_tile *tile)
+/* What a tile works on in a pass; false where that is nothing. */
+static bool find_ranges(const tdm_attention_job *job, const tdm_attention_tile *tile, int64_t pass,
+                        tdm_token_range *queries, tdm_token_range *keys)
 {
-    const tdm_attention_job *job = tile->job;
-    backward_buffers *buffers = &tile->buffers;
-    int64_t stride = job->qkv.stride, count = tile->keys.end - tile->keys.begin;
-    const float *k = tile->k + tile->keys.begin * stride;
-    const float *v = tile->v + tile->keys.begin * stride;
+    int64_t length = tile->tokens.end - tile->tokens.begin;
+    int64_t chunks = tdm_cpu_tiles(length, job->chunk);
+    if (tile->chunk >= chunks || pass >= chunks)
+        return false;
+    *queries = tdm_attention_chunk(job, length, (tile->chunk + pass) % chunks);
+    *keys = tdm_attention_chunk(job, length, tile->chunk);
+    tdm_token_range seen = tdm_attention_seen(job, *queries, *keys);
+    return seen.begin < seen.end;
+}
+
+static void pack_keys(backward_part *part)
+{
+    const tdm_attention_job *job = part->job;
+    backward_buffers *buffers = &part->buffers;
+    int64_t stride = job->qkv.stride, count = part->keys.end - part->keys.begin;
+    const float *k = part->k + part->keys.begin * stride;
+    const float *v = part->v + part->keys.begin * stride;
     int64_t unit = job->attention->unit, columns = tdm_attention_pad(count);
     buffers->keys_turned.units = buffers->values_turned.units = tdm_cpu_tiles(job->dim, unit);
     buffers->keys_turned.columns = buffers->values_turned.columns = columns;
@@ -90,15 +105,15 @@ static void pack_keys(backward_tile *tile)
     job->attention->pack_panels(count, job->dim, k, stride, &buffers->keys);
 }
 
-static void pack_queries(backward_tile *tile, tdm_token_range queries)
+static void pack_queries(backward_part *part, tdm_token_range queries)
 {
-    const tdm_attention_job *job = tile->job;
-    const tdm_attention_bwd_args *args = tile->args;
-    backward_buffers *buffers = &tile->buffers;
+    const tdm_attention_job *job = part->job;
+    const tdm_attention_bwd_args *args = part->args;
+    backward_buffers *buffers = &part->buffers;
     int64_t count = queries.end - queries.begin;
-    const float *q = tile->q + queries.begin * job->qkv.stride;
-    const float *out = tile->out + queries.begin * args->out.stride;
-    const float *d_out = tile->d_out + queries.begin * args->dout.stride;
+    const float *q = part->q + queries.begin * job->qkv.stride;
+    const float *out = part->out + queries.begin * args->out.stride;
+    const float *d_out = part->d_out + queries.begin * args->dout.stride;
     const tdm_attention_kernels *attention = job->attention;
     buffers->query_panels.units = buffers->d_out_panels.units =
         tdm_cpu_tiles(count, attention->unit);
@@ -111,32 +126,33 @@ static void pack_queries(backward_tile *tile, tdm_token_range queries)
         buffers->dots[i] =
             job->kernels->dot(job->dim, out + i * args->out.stride, d_out + i * args->dout.stride);
         buffers->log_sums[i] =
-            args->log_sums[(tile->token + queries.begin + i) * job->heads + tile->head];
+            args->log_sums[(part->tile.tokens.begin + queries.begin + i) * job->heads + part->head];
     }
 }
 
 /* x as rows of units times keys or values, turned: what is like scores. */
-static void make_scores(const backward_tile *tile, const tdm_score_block *block, const void *x,
+static void make_scores(backward_part *part, const tdm_score_block *block, const void *x,
                         const tdm_panels *turned, float *to)
 {
-    const tdm_attention_job *job = tile->job;
+    const tdm_attention_job *job = part->job;
     job->attention->product(&(tdm_panel_product){.m = block->rows,
                                                  .n = block->columns,
                                                  .units = turned->units,
                                                  .a = x,
                                                  .a_stride = job->units,
                                                  .b = *turned,
-                                                 .b_column = block->column - tile->keys.begin,
+                                                 .b_column = block->column - part->keys.begin,
                                                  .c = to,
-                                                 .c_stride = block->stride});
+                                                 .c_stride = block->stride,
+                                                 .fetch = &part->fetch});
 }
 
 /* Adds x^T · panels, x [rows, columns] being like scores, to rows of dk or dv. */
-static void add_turned(const backward_tile *tile, const tdm_score_block *block, const void *x,
+static void add_turned(backward_part *part, const tdm_score_block *block, const void *x,
                        const tdm_panels *panels, float *to)
 {
-    const tdm_attention_job *job = tile->job;
-    int64_t column = block->column - tile->keys.begin;
+    const tdm_attention_job *job = part->job;
+    int64_t column = block->column - part->keys.begin;
     job->attention->product(&(tdm_panel_product){.m = block->columns,
                                                  .n = job->padded_dim,
                                                  .units = panels->units,
@@ -146,16 +162,17 @@ static void add_turned(const backward_tile *tile, const tdm_score_block *block, 
                                                  .b = *panels,
                                                  .accumulate = true,
                                                  .c = to + column * job->padded_dim,
-                                                 .c_stride = job->padded_dim});
+                                                 .c_stride = job->padded_dim,
+                                                 .fetch = &part->fetch});
 }
 
 /* to (+)= factor · from, of rows of dim. */
-static void put_rows(const backward_tile *tile, int64_t count, float factor, const float *from,
+static void put_rows(const backward_part *part, int64_t count, float factor, const float *from,
                      float *to)
 {
-    const tdm_attention_job *job = tile->job;
-    for (int64_t i = 0; i < count; i++, from += job->padded_dim, to += tile->args->dqkv.stride) {
-        if (tile->first)
+    const tdm_attention_job *job = part->job;
+    for (int64_t i = 0; i < count; i++, from += job->padded_dim, to += part->args->dqkv.stride) {
+        if (part->pass == 0)
             job->kernels->scale(job->dim, factor, from, to);
         else
             job->kernels->add_scaled(job->dim, factor, from, to);
@@ -163,20 +180,20 @@ static void put_rows(const backward_tile *tile, int64_t count, float factor, con
 }
 
 /* The gradients that come from a block of queries and the chunk of keys. */
-static void attend_back(backward_tile *tile, tdm_token_range queries)
+static void attend_back(backward_part *part, tdm_token_range queries)
 {
-    const tdm_attention_job *job = tile->job;
-    const backward_buffers *buffers = &tile->buffers;
+    const tdm_attention_job *job = part->job;
+    const backward_buffers *buffers = &part->buffers;
     int64_t unit = job->attention->unit;
-    tdm_token_range seen = tdm_attention_seen(job, queries, tile->keys);
+    tdm_token_range seen = tdm_attention_seen(job, queries, part->keys);
     if (seen.begin >= seen.end)
         return;
-    tdm_score_block block = tdm_attention_block(job, tile->head, queries, seen, tile->keys);
-    block.draws = job->drops ? &tile->draws : NULL;
+    tdm_score_block block = tdm_attention_block(job, part->head, queries, seen, part->keys);
+    block.draws = job->drops ? &part->draws : NULL;
     block.words = buffers->words;
-    pack_queries(tile, queries);
-    make_scores(tile, &block, buffers->queries, &buffers->keys_turned, buffers->scores);
-    make_scores(tile, &block, buffers->d_out, &buffers->values_turned, buffers->d_weights);
+    pack_queries(part, queries);
+    make_scores(part, &block, buffers->queries, &buffers->keys_turned, buffers->scores);
+    make_scores(part, &block, buffers->d_out, &buffers->values_turned, buffers->d_weights);
     job->attention->softmax_bwd(&block, buffers->scores, buffers->d_weights, buffers->log_sums,
                                 buffers->dots, buffers->weights, buffers->score_gradients,
                                 buffers->gradients_turned);
@@ -186,67 +203,92 @@ static void attend_back(backward_tile *tile, tdm_token_range queries)
                                                  .a = buffers->score_gradients,
                                                  .a_stride = block.stride / unit,
                                                  .b = buffers->keys,
-                                                 .b_unit = (block.column - tile->keys.begin) / unit,
+                                                 .b_unit = (block.column - part->keys.begin) / unit,
                                                  .c = buffers->dq,
-                                                 .c_stride = job->padded_dim});
-    put_rows(tile, block.rows, job->scale, buffers->dq,
-             tile->dq + queries.begin * tile->args->dqkv.stride);
-    add_turned(tile, &block, buffers->weights, &buffers->d_out_panels, buffers->dv);
-    add_turned(tile, &block, buffers->gradients_turned, &buffers->query_panels, buffers->dk);
+                                                 .c_stride = job->padded_dim,
+                                                 .fetch = &part->fetch});
+    put_rows(part, block.rows, job->scale, buffers->dq,
+             part->dq + queries.begin * part->args->dqkv.stride);
+    add_turned(part, &block, buffers->weights, &buffers->d_out_panels, buffers->dv);
+    add_turned(part, &block, buffers->gradients_turned, &buffers->query_panels, buffers->dk);
 }
 
-static void run_tile(backward_tile *tile)
+static void want_head(const backward_part *part, const tdm_attention_tile *tile, int64_t head,
+                      tdm_fetch *fetch)
 {
-    const tdm_attention_job *job = tile->job;
-    const backward_buffers *buffers = &tile->buffers;
-    int64_t count = tile->keys.end - tile->keys.begin;
+    const tdm_attention_job *job = part->job;
+    const tdm_attention_bwd_args *args = part->args;
+    int64_t first = tile->tokens.begin;
+    tdm_token_range queries, keys;
+    if (!find_ranges(job, tile, part->pass, &queries, &keys))
+        return;
+    tdm_attention_want(job, &args->out, first, queries, 0, head, fetch);
+    tdm_attention_want(job, &args->dout, first, queries, 0, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, queries, 0, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 2, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 1, head, fetch);
+}
+
+/* Wants what the next head needs, or the next tile. */
+static void plan_fetch(backward_part *part)
+{
+    const tdm_attention_job *job = part->job;
+    const tdm_attention_tile *tile = &part->tile;
+    part->fetch.run_count = 0;
+    if (part->head + 1 < tile->head_end) {
+        want_head(part, tile, part->head + 1, &part->fetch);
+    } else if (part->index + 1 < job->tiles) {
+        tdm_attention_tile next = tdm_attention_tile_at(job, part->index + 1);
+        want_head(part, &next, next.head, &part->fetch);
+    }
+}
+
+static void run_part(backward_part *part)
+{
+    const tdm_attention_job *job = part->job;
+    const tdm_attention_bwd_args *args = part->args;
+    const backward_buffers *buffers = &part->buffers;
+    int64_t first = part->tile.tokens.begin, column = part->head * job->dim;
+    int64_t width = job->heads * job->dim;
+    part->q = tdm_cpu_row(&job->qkv, first) + column;
+    part->k = part->q + width;
+    part->v = part->k + width;
+    part->out = tdm_cpu_row(&args->out, first) + column;
+    part->d_out = tdm_cpu_row(&args->dout, first) + column;
+    part->dq = tdm_cpu_row(&args->dqkv, first) + column;
+    part->dk = part->dq + width;
+    part->dv = part->dk + width;
+    int64_t count = part->keys.end - part->keys.begin;
     size_t bytes = (size_t)(tdm_attention_pad(count) * job->padded_dim) * sizeof(float);
-    pack_keys(tile);
+    pack_keys(part);
+    plan_fetch(part);
     memset(buffers->dk, 0, bytes);
     memset(buffers->dv, 0, bytes);
-    for (int64_t i = tile->queries.begin; i < tile->queries.end; i += job->rows)
-        attend_back(tile, (tdm_token_range){i, tdm_cpu_min(i + job->rows, tile->queries.end)});
-    int64_t stride = tile->args->dqkv.stride;
-    put_rows(tile, count, job->scale, buffers->dk, tile->dk + tile->keys.begin * stride);
-    put_rows(tile, count, job->draws.scale, buffers->dv, tile->dv + tile->keys.begin * stride);
+    for (int64_t i = part->queries.begin; i < part->queries.end; i += job->rows)
+        attend_back(part, (tdm_token_range){i, tdm_cpu_min(i + job->rows, part->queries.end)});
+    int64_t stride = args->dqkv.stride;
+    put_rows(part, count, job->scale, buffers->dk, part->dk + part->keys.begin * stride);
+    put_rows(part, count, job->draws.scale, buffers->dv, part->dv + part->keys.begin * stride);
 }
 
-static void backward_part(void *context, int64_t index)
+static void backward_tile(void *context, int64_t index)
 {
     const backward_job *backward = context;
     const tdm_attention_job *job = &backward->shared;
-    const tdm_attention_bwd_args *args = backward->args;
-    int64_t chunk = index % job->chunks, sequence = index / job->chunks / job->heads;
-    tdm_token_range tokens = tdm_attention_sequence(&job->spans, sequence);
-    int64_t length = tokens.end - tokens.begin, chunks = tdm_cpu_tiles(length, job->chunk);
-    if (chunk >= chunks || backward->pass >= chunks)
-        return;
-    backward_tile tile = {.job = job,
-                          .args = args,
-                          .first = backward->pass == 0,
-                          .queries =
-                              tdm_attention_chunk(job, length, (chunk + backward->pass) % chunks),
-                          .keys = tdm_attention_chunk(job, length, chunk),
-                          .head = index / job->chunks % job->heads,
-                          .token = tokens.begin,
+    backward_part part = {.job = job,
+                          .args = backward->args,
+                          .tile = tdm_attention_tile_at(job, index),
+                          .index = index,
+                          .pass = backward->pass,
                           .draws = job->draws};
-    tdm_token_range seen = tdm_attention_seen(job, tile.queries, tile.keys);
-    if (seen.begin >= seen.end)
+    if (!find_ranges(job, &part.tile, part.pass, &part.queries, &part.keys))
         return;
     take_buffers(job, job->scratch + (size_t)tdm_pool_thread_index() * job->thread_bytes,
-                 &tile.buffers);
-    int64_t column = tile.head * job->dim, part = job->heads * job->dim;
-    tile.q = tdm_cpu_row(&job->qkv, tokens.begin) + column;
-    tile.k = tile.q + part;
-    tile.v = tile.k + part;
-    tile.out = tdm_cpu_row(&args->out, tokens.begin) + column;
-    tile.d_out = tdm_cpu_row(&args->dout, tokens.begin) + column;
-    tile.dq = tdm_cpu_row(&args->dqkv, tokens.begin) + column;
-    tile.dk = tile.dq + part;
-    tile.dv = tile.dk + part;
+                 &part.buffers);
     if (job->drops)
-        tile.draws.sample = job->samples[sequence];
-    run_tile(&tile);
+        part.draws.sample = job->samples[part.tile.sequence];
+    for (part.head = part.tile.head; part.head < part.tile.head_end; part.head++)
+        run_part(&part);
 }
 
 tdm_status tdm_cpu_attention_bwd(tdm_backend *backend, const tdm_attention_bwd_args *args,
@@ -269,7 +311,6 @@ tdm_status tdm_cpu_attention_bwd(tdm_backend *backend, const tdm_attention_bwd_a
                             &job->scratch));
     tdm_attention_clear_gaps(backend, &args->spans, &args->dqkv);
     for (backward.pass = 0; backward.pass < job->chunks; backward.pass++)
-        tdm_pool_for(backend->pool, job->sequences * job->heads * job->chunks, backward_part,
-                     &backward);
+        tdm_pool_for(backend->pool, job->tiles, backward_tile, &backward);
     return TDM_OK;
 }

@@ -34,8 +34,9 @@ static void pack_row(int64_t k, const float *x, unit *to, int64_t count)
 static void pack_rows(int64_t rows, int64_t k, const float *x, int64_t x_stride, void *to,
                       int64_t stride)
 {
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
         pack_row(k, x + r * x_stride, (unit *)to + r * stride, stride);
+    }
 }
 
 /* Where a column begins, and the units from there to the same column of the next k. */
@@ -49,17 +50,17 @@ static ALWAYS_INLINE unit *panel_column(const tdm_panels *panels, int64_t column
 static void pack_panels(int64_t k, int64_t n, const float *x, int64_t x_stride,
                         const tdm_panels *to)
 {
-    for (int64_t column = 0; column < to->columns; column += WIDTH) {
-        int64_t step;
-        unit *at = panel_column(to, column, &step);
-        for (int64_t u = 0; u < to->units; u++, at += step) {
-            int64_t r = u * UNIT;
+    for (int64_t u = 0; u < to->units; u++) {
+        int64_t r = u * UNIT;
+        for (int64_t column = 0; column < to->columns; column += WIDTH) {
+            int64_t step;
+            unit *at = panel_column(to, column, &step);
             const float *row = x + r * x_stride + column;
             vector first = load_up_to(row, r < k ? n - column : 0);
             vector second = {0};
             if (UNIT == 2)
                 second = load_up_to(row + x_stride, r + 1 < k ? n - column : 0);
-            store_units(at, first, second);
+            store_units(at + u * step, first, second);
         }
     }
 }
@@ -132,6 +133,21 @@ static ALWAYS_INLINE void product_part(int rows, int vectors, int64_t units, con
     }
 }
 
+#define FETCH_ROWS 8
+
+static ALWAYS_INLINE void fetch_some(tdm_fetch *fetch)
+{
+    if (fetch->run_count == 0)
+        return;
+    tdm_fetch_run *run = &fetch->runs[fetch->run_count - 1];
+    for (int i = 0; i < FETCH_ROWS && run->count > 0; i++, run->count--) {
+        for (int64_t d = 0; d < fetch->columns; d += LINE)
+            __builtin_prefetch(run->row + d, 0, 2);
+        run->row += run->stride;
+    }
+    fetch->run_count -= run->count == 0;
+}
+
 /* All rows of one panel; a_turned and vectors are constants where it is inlined. */
 static ALWAYS_INLINE void product_panel(const tdm_panel_product *p, bool a_turned, int vectors,
                                         const unit *b, float *c)
@@ -140,12 +156,14 @@ static ALWAYS_INLINE void product_panel(const tdm_panel_product *p, bool a_turne
     const unit *a = p->a;
     int64_t row = 0;
 #define PART(rows)                                                                                 \
-    for (; row + (rows) <= p->m; row += (rows))                                                    \
-    product_part(rows, vectors, p->units, a + row * row_step, row_step, unit_step, b, p, row,      \
-                 c + row * p->c_stride)
-    PART(ROWS);
-    PART(FEW_ROWS);
-    PART(1);
+    for (; row + (rows) <= p->m; row += (rows)) {                                                  \
+        fetch_some(p->fetch);                                                                      \
+        product_part(rows, vectors, p->units, a + row * row_step, row_step, unit_step, b, p, row,  \
+                     c + row * p->c_stride);                                                       \
+    }
+    PART(ROWS)
+    PART(FEW_ROWS)
+    PART(1)
 #undef PART
 }
 

@@ -20,6 +20,20 @@ typedef struct tdm_panels {
     int64_t columns; /* padded */
 } tdm_panels;
 
+/* Rows of `columns` floats that are wanted soon. A product fetches some of them into the cache with
+ * each of its parts: they come from far away, and packing would wait for every line. */
+#define TDM_FETCH_RUNS 8
+typedef struct tdm_fetch_run {
+    const float *row; /* the next one */
+    int64_t stride, count;
+} tdm_fetch_run;
+
+typedef struct tdm_fetch {
+    tdm_fetch_run runs[TDM_FETCH_RUNS];
+    int run_count; /* those at and behind it are not used */
+    int64_t columns;
+} tdm_fetch;
+
 /* c [m, n] = a · b, or c = factors ∘ c + a · b. */
 typedef struct tdm_panel_product {
     int64_t m, n, units; /* n padded */
@@ -32,6 +46,7 @@ typedef struct tdm_panel_product {
     const float *factors; /* [m]; NULL: 1 */
     float *c;
     int64_t c_stride;
+    tdm_fetch *fetch; /* used up */
 } tdm_panel_product;
 
 /* A block of scores: rows of queries, columns of keys. */
