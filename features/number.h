@@ -1,18 +1,11 @@
-/* Numbers in text, and the transforms of numeric features. */
+/* Short numbers in text, and the transforms of numeric features. */
 #ifndef TDM_FEATURES_NUMBER_H
 #define TDM_FEATURES_NUMBER_H
 
-#include "core/status.h"
+#include "core/number.h"
 
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
-
-#define TDM_FEATURE_NUMBER_BYTES 127
-
-/* Parses [+-] digits [. digits] [e [+-] digits], all of the text, at most
- * TDM_FEATURE_NUMBER_BYTES of it, correctly rounded, in no locale. Digits may be missing on one
- * side of the point. False for anything else, and for what is not finite ("nan", "inf", 1e999). */
-bool tdm_parse_number(const char *text, size_t bytes, double *out);
 
 /* Parses an integer of one to eight characters, '-' included, without a branch on its length. The
  * eight bytes before the end of the text must be readable. False for anything else. */
