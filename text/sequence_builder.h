@@ -41,12 +41,14 @@ typedef struct tdm_sequence_builder {
     size_t used; /* words of window->details */
     size_t head; /* of the row that is being made */
     uint32_t segments;
-    int64_t cut; /* tokens that pairs leave out */
+    int64_t cut; /* tokens that are left out */
 } tdm_sequence_builder;
 
-/* Add the rows of all documents, in scratch->order (sequence_packing.c, sequence_pairs.c). */
+/* Add the rows of all documents, in scratch->order (sequence_packing.c, sequence_pairs.c,
+ * sequence_records.c). */
 TDM_MUST_CHECK tdm_status tdm_pack_documents(tdm_sequence_builder *builder);
 TDM_MUST_CHECK tdm_status tdm_pair_documents(tdm_sequence_builder *builder);
+TDM_MUST_CHECK tdm_status tdm_take_records(tdm_sequence_builder *builder);
 
 /* ---- sequences.c ----------------------------------------------------------------------------- */
 

@@ -98,8 +98,11 @@ static tdm_status add_sentence(tdm_sequence_builder *builder, const uint8_t *mar
 static tdm_status scan_block(tdm_sequence_builder *builder, uint32_t index)
 {
     const uint8_t *marks = tdm_marks_of(builder, index);
-    bool by_document = builder->options->mode == TDM_ONE_PER_RECORD;
-    uint8_t wanted = by_document ? TDM_MARK_DOCUMENT : TDM_MARK_DOCUMENT | TDM_MARK_SENTENCE;
+    static const uint8_t parts[] = {[TDM_FULL_SENTENCES] = TDM_MARK_SENTENCE,
+                                    [TDM_SEGMENT_PAIRS] = TDM_MARK_SENTENCE,
+                                    [TDM_ONE_PER_RECORD] = 0,
+                                    [TDM_RECORD_TEXTS] = TDM_MARK_SECOND};
+    uint8_t wanted = TDM_MARK_DOCUMENT | parts[builder->options->mode];
     uint32_t rows = (uint32_t)builder->window->blocks[index]->rows, first = 0;
     uint32_t found[LISTED];
     if (rows > 0)
@@ -248,6 +251,14 @@ static tdm_status sum_tokens(tdm_sequence_builder *builder)
     return TDM_OK;
 }
 
+static int64_t count_rows(const tdm_window *window)
+{
+    int64_t rows = 0;
+    for (int b = 0; b < window->block_count; b++)
+        rows += window->blocks[b]->rows;
+    return rows;
+}
+
 tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, uint64_t seed,
                                bool shuffled, tdm_window *window, tdm_sequence_scratch *scratch,
                                tdm_sequence_counts *counts)
@@ -257,14 +268,17 @@ tdm_status tdm_sequences_build(const tdm_sequence_options *options, int marks, u
     window->rows = 0;
     TDM_TRY(reserve_window(&builder));
     TDM_TRY(find_documents(&builder, shuffled));
-    TDM_TRY(options->mode == TDM_SEGMENT_PAIRS ? tdm_pair_documents(&builder)
-                                               : tdm_pack_documents(&builder));
+    TDM_TRY(options->mode == TDM_SEGMENT_PAIRS  ? tdm_pair_documents(&builder)
+            : options->mode == TDM_RECORD_TEXTS ? tdm_take_records(&builder)
+                                                : tdm_pack_documents(&builder));
     TDM_FAIL_IF(builder.used > UINT32_MAX, TDM_E_DATA,
                 "a window has too many sequences: set data.window_blocks lower");
     note_size(&builder);
     if (shuffled)
         shuffle(&builder, window->order, window->rows, TDM_LAYER_ROWS);
-    *counts = (tdm_sequence_counts){.documents = (int64_t)scratch->document_count,
+    int64_t documents = (int64_t)scratch->document_count;
+    *counts = (tdm_sequence_counts){.documents = documents,
+                                    .tokens = count_rows(window) - documents * options->head,
                                     .cut_tokens = builder.cut};
     return sum_tokens(&builder);
 }

@@ -18,6 +18,10 @@ typedef enum tdm_sequence_mode {
     TDM_SEGMENT_PAIRS = 1,
     /* A document is a sequence; a longer one is several, broken between words. */
     TDM_ONE_PER_RECORD = 2,
+    /* A record of one or two texts is a sequence, or a pair, as it stands; what is too long is cut off
+     * by the rule of longest_first (text/truncation.h). Every row is a record, and without shuffling
+     * they come in order. */
+    TDM_RECORD_TEXTS = 3,
 } tdm_sequence_mode;
 
 /* What B is, half of the time each. The label follows the truth. */
@@ -37,6 +41,7 @@ typedef struct tdm_sequence_options {
     double short_probability; /* of a sequence that ends at a random length from 2 tokens on; with
                                  pairs, of a document all of whose pairs do */
     int64_t max_length;       /* [CLS] and [SEP] included */
+    int64_t head; /* record texts: rows that a document begins with which are no tokens */
 } tdm_sequence_options;
 
 #define TDM_MIN_SEQUENCE_LENGTH 8 /* smallest max_length */
@@ -63,7 +68,8 @@ void tdm_sequence_scratch_destroy(tdm_sequence_scratch *scratch);
 /* What a window was made of. */
 typedef struct tdm_sequence_counts {
     int64_t documents;
-    int64_t cut_tokens; /* that pairs left out */
+    int64_t tokens;     /* of documents */
+    int64_t cut_tokens; /* of these, left out */
 } tdm_sequence_counts;
 
 /* Sets window->rows, order, details and token_ends from its blocks, whose marks are u8 in column

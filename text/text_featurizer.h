@@ -5,6 +5,7 @@
 
 #include "core/featurizer.h"
 #include "core/pool.h"
+#include "text/text_counts.h"
 #include "text/text_options.h"
 
 /* Columns of a block; a row is a token:
@@ -31,26 +32,11 @@
  * The sample of a row is the window's first block << 32 | the row of the window; it is the counter of
  * its masks. */
 
-/* What was made of text so far, all epochs together. */
-typedef struct tdm_text_counts {
-    int64_t sequences;
-    int64_t documents;
-    int64_t tokens;           /* of documents */
-    int64_t cut_tokens;       /* of these, left out by pairs */
-    int64_t lost_predictions; /* tokens that were masked, and had no room among their batch's */
-} tdm_text_counts;
-
-/* Sequences of a batch have so many tokens in the mean, or a batch is not filled. */
-#define TDM_MIN_MEAN_LENGTH 8
-
 /* `batch_tokens` is shared out over `lanes`; TDM_E_CONFIG where a lane's part holds no sequence. The
  * tokenizer is borrowed; `options` are looked at only here. */
 TDM_MUST_CHECK tdm_status tdm_text_featurizer_create(const tdm_text_options *options,
                                                      const tdm_tokenizer *tokenizer, tdm_pool *pool,
                                                      int64_t batch_tokens, int lanes,
                                                      tdm_featurizer **out);
-
-/* Of windows that have been opened. */
-tdm_text_counts tdm_text_featurizer_counts(const tdm_featurizer *featurizer);
 
 #endif
