@@ -1,8 +1,11 @@
-/* JSON Lines (https://jsonlines.org): an object a line, of which one field holds the text. */
+/* JSON Lines (https://jsonlines.org): an object a line, of which one field holds the text; or with
+ * columns, of which several are cells. */
 #include "core/memory.h"
+#include "core/number.h"
 #include "data/record_format.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +17,8 @@ static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 static tdm_status create(const tdm_format_options *options, const char *file,
                          const char *first_line, size_t bytes, tdm_record_format *format)
 {
+    if (options->columns.count > 0)
+        return tdm_format_copy_columns(&options->columns, format);
     const char *field = options->field == NULL ? "text" : options->field;
     TDM_FAIL_IF(field[0] == '\0', TDM_E_CONFIG, "data.field: names no field");
     TDM_TRY(tdm_strdup(field, &format->field));
@@ -58,30 +63,37 @@ static void why_no_json(json_error_t *error, char *reason, size_t bytes)
     snprintf(reason, bytes, "is not JSON: %s", error->text);
 }
 
-/* The text of a line's object, borrowed from *root; NULL where it has none, with the reason. */
-static tdm_status find_text(const tdm_record_format *format, const char *line, size_t bytes,
-                            json_t **root, const json_t **text, char *reason, size_t reason_bytes)
+/* Parses a line; *root is NULL where it is no object, with the reason. */
+static tdm_status parse_object(const char *line, size_t bytes, json_t **root, char *reason,
+                               size_t reason_bytes)
 {
     json_error_t error;
-    *text = NULL;
     *root = json_loadb(line, bytes,
                        JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
     if (*root == NULL) {
         TDM_FAIL_IF(json_error_code(&error) == json_error_out_of_memory, TDM_E_NOMEM,
                     "out of memory while reading JSON");
         why_no_json(&error, reason, reason_bytes);
-        return TDM_OK;
-    }
-    const json_t *value = json_object_get(*root, format->field);
-    if (!json_is_object(*root))
+    } else if (!json_is_object(*root)) {
         snprintf(reason, reason_bytes, "is a JSON array, expected an object");
-    else if (value == NULL)
-        snprintf(reason, reason_bytes, "%s: is missing", format->field);
-    else if (!json_is_string(value))
-        snprintf(reason, reason_bytes, "%s: is not a string", format->field);
-    else
-        *text = value;
+        json_decref(*root);
+        *root = NULL;
+    }
     return TDM_OK;
+}
+
+/* ---- one field ------------------------------------------------------------------------------- */
+
+/* The text of an object, borrowed; NULL where it has none, with the reason. */
+static const json_t *find_text(const tdm_record_format *format, const json_t *root, char *reason,
+                               size_t reason_bytes)
+{
+    const json_t *value = json_object_get(root, format->field);
+    if (json_is_string(value))
+        return value;
+    snprintf(reason, reason_bytes, "%s: is %s", format->field,
+             value == NULL ? "missing" : "not a string");
+    return NULL;
 }
 
 /* Keeps a record's text in scratch behind `*used`. */
@@ -92,6 +104,111 @@ static tdm_status keep_text(tdm_parse *parse, const json_t *text, size_t *used)
     memcpy(parse->scratch->bytes + TDM_TEXT_PADDING + *used, json_string_value(text), bytes);
     parse->cells[parse->count] = (tdm_span){(uint32_t)*used, (uint32_t)(*used + bytes)};
     *used += bytes;
+    return TDM_OK;
+}
+
+static tdm_status take_text(const tdm_record_format *format, tdm_parse *parse, const json_t *root,
+                            size_t *used, bool *taken, char *reason, size_t reason_bytes)
+{
+    const json_t *text = find_text(format, root, reason, reason_bytes);
+    *taken = text != NULL && !tdm_text_is_blank(json_string_value(text), json_string_length(text));
+    return *taken ? keep_text(parse, text, used) : TDM_OK;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* The fewest digits that parse to the same number; whole ones without a point. */
+static void number_text(const json_t *json, char text[32])
+{
+    double value = json_real_value(json), back = 0;
+    if (fabs(value) < 0x1p53 && value == trunc(value)) {
+        snprintf(text, 32, "%.0f", value);
+        return;
+    }
+    for (size_t digits = 15; digits <= 17; digits++) {
+        size_t length = json_dumpb(json, text, 31, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        text[length] = '\0';
+        if (tdm_parse_number(text, length, &back) && back == value)
+            return;
+    }
+}
+
+/* Appends to scratch behind *used what a value is as a cell, an item of a list with `end` behind it. False
+ * where it can be none. */
+static tdm_status append_value(tdm_parse *parse, const json_t *value, bool item, size_t *used,
+                               bool *good)
+{
+    char number[32];
+    const char *text = "";
+    size_t bytes;
+    if (json_is_string(value)) {
+        text = json_string_value(value);
+    } else if (json_is_real(value)) {
+        number_text(value, number);
+        text = number;
+    } else if (json_is_boolean(value)) {
+        text = json_is_true(value) ? "true" : "false";
+    }
+    bytes = json_is_string(value) ? json_string_length(value) : strlen(text);
+    *good = value == NULL || json_is_null(value) || bytes > 0 || json_is_string(value);
+    *good = *good && memchr(text, 0, bytes) == NULL;
+    TDM_TRY(reserve(parse, *used + bytes + 1));
+    char *to = parse->scratch->bytes + TDM_TEXT_PADDING + *used;
+    memcpy(to, text, bytes);
+    for (size_t i = 0; item && i < bytes; i++)
+        to[i] = to[i] == '\n' ? ' ' : to[i];
+    if (item)
+        to[bytes] = '\n';
+    *used += bytes + item;
+    return TDM_OK;
+}
+
+/* Makes the cells of an object's columns; *column is one that cannot be a cell, or -1. */
+static tdm_status take_cells(const tdm_record_format *format, tdm_parse *parse, const json_t *root,
+                             size_t *used, int32_t *column)
+{
+    tdm_span *cells = parse->cells + parse->count * format->column_count;
+    bool good = true;
+    for (*column = 0; *column < format->column_count; (*column)++) {
+        const json_t *value = json_object_get(root, format->columns[*column]);
+        cells[*column].begin = (uint32_t)*used;
+        if (!json_is_array(value))
+            TDM_TRY(append_value(parse, value, false, used, &good));
+        for (size_t i = 0; good && i < json_array_size(value); i++)
+            TDM_TRY(append_value(parse, json_array_get(value, i), true, used, &good));
+        cells[*column].end = (uint32_t)*used;
+        if (!good)
+            return TDM_OK;
+    }
+    *column = -1;
+    return TDM_OK;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+#define NO_CELL "expected a text, a number, true, false or a list of these, without NUL characters"
+
+/* Makes a record of an object. */
+static tdm_status take_object(const tdm_record_format *format, tdm_parse *parse, const json_t *root,
+                              tdm_span span, uint32_t number, size_t *used)
+{
+    char reason[JSON_ERROR_TEXT_LENGTH + 64] = "";
+    int32_t column = -1;
+    size_t before = *used;
+    bool taken = true;
+    if (format->field != NULL)
+        TDM_TRY(take_text(format, parse, root, used, &taken, reason, sizeof reason));
+    else
+        TDM_TRY(take_cells(format, parse, root, used, &column));
+    if (column >= 0) {
+        *used = before;
+        parse->reject(parse->context, number, span, column, NO_CELL, TDM_BAD_JUDGED);
+    } else if (reason[0] != '\0') {
+        parse->reject(parse->context, number, span, -1, reason, TDM_BAD_JUDGED);
+    } else if (taken) {
+        parse->record_spans[parse->count] = span;
+        parse->record_lines[parse->count++] = number;
+    }
     return TDM_OK;
 }
 
@@ -113,17 +230,13 @@ static tdm_status take_line(const tdm_record_format *format, tdm_parse *parse, t
     if (!valid)
         TDM_TRY(replace_errors(parse, *used, line, bytes, &line, &bytes));
     json_t *root;
-    const json_t *text;
     char reason[JSON_ERROR_TEXT_LENGTH + 64];
-    TDM_TRY(find_text(format, line, bytes, &root, &text, reason, sizeof reason));
-    tdm_status status = TDM_OK;
-    if (text == NULL) {
+    TDM_TRY(parse_object(line, bytes, &root, reason, sizeof reason));
+    if (root == NULL) {
         parse->reject(parse->context, number, span, -1, reason, TDM_BAD_JUDGED);
-    } else if (!tdm_text_is_blank(json_string_value(text), json_string_length(text))) {
-        status = keep_text(parse, text, used);
-        parse->record_spans[parse->count] = span;
-        parse->record_lines[parse->count++] = number;
+        return TDM_OK;
     }
+    tdm_status status = take_object(format, parse, root, span, number, used);
     json_decref(root);
     return status;
 }

@@ -6,23 +6,6 @@
 
 #include <string.h>
 
-static tdm_status copy_names(const tdm_strings *names, tdm_record_format *format)
-{
-    TDM_FAIL_IF(names->count > TDM_MAX_RECORD_COLUMNS, TDM_E_CONFIG,
-                "data.columns: %lld columns, more than %d", (long long)names->count,
-                TDM_MAX_RECORD_COLUMNS);
-    for (int64_t i = 0; i < names->count; i++) {
-        for (int64_t j = 0; j < i; j++)
-            TDM_FAIL_IF(strcmp(names->items[i], names->items[j]) == 0, TDM_E_CONFIG,
-                        "data.columns: names %s twice", names->items[i]);
-    }
-    TDM_TRY(tdm_alloc((size_t)names->count, sizeof *format->columns, &format->columns));
-    format->column_count = (int32_t)names->count;
-    for (int64_t i = 0; i < names->count; i++)
-        TDM_TRY(tdm_strdup(names->items[i], &format->columns[i]));
-    return TDM_OK;
-}
-
 static tdm_status names_from_header(const char *file, const char *line, size_t bytes,
                                     tdm_record_format *format)
 {
@@ -56,7 +39,7 @@ static tdm_status create(const tdm_format_options *options, const char *file,
                          const char *first_line, size_t bytes, tdm_record_format *format)
 {
     if (options->columns.count > 0)
-        return copy_names(&options->columns, format);
+        return tdm_format_copy_columns(&options->columns, format);
     TDM_FAIL_IF(options->header == TDM_HEADER_NO, TDM_E_CONFIG,
                 "data.columns: a %s file without a header needs the names of its columns here",
                 format->type->name);

@@ -36,11 +36,10 @@ tdm_status tdm_text_column_create(const tdm_format_options *options, const char 
 tdm_status tdm_text_column_open_file(const tdm_record_format *format, const char *name,
                                      const char *line, size_t bytes, tdm_file_layout *out)
 {
-    (void)format;
     (void)name;
     (void)line;
     (void)bytes;
-    return tdm_file_layout_identity(1, 0, out);
+    return tdm_file_layout_identity(format->column_count, 0, out);
 }
 
 /* "byte 17 of the line is not valid UTF-8", of the line that holds the byte. */

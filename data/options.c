@@ -29,12 +29,15 @@ static const tdm_config_key keys[] = {
      .type = TDM_CONFIG_BOOL,
      .offset = AT(header),
      .fallback = "true",
-     .help = "csv, tsv: the first line of each file names the columns"},
+     .help = "csv, tsv: the first line of each file names the columns; false for classify where "
+             "data.columns does"},
     {.name = "columns",
      .type = TDM_CONFIG_STRINGS,
      .offset = AT(columns),
      .fallback = "[]",
-     .help = "csv, tsv: the names of the columns, for files without a header"},
+     .help =
+         "csv, tsv: the names of the columns, for files without a header; jsonl: the fields that "
+         "are columns; text: the columns of CoNLL, with labels.type: tokens"},
     {.name = "documents",
      .type = TDM_CONFIG_CHOICE,
      .offset = AT(documents),
@@ -45,7 +48,7 @@ static const tdm_config_key keys[] = {
      .type = TDM_CONFIG_STRING,
      .offset = AT(field),
      .fallback = "text",
-     .help = "jsonl: the field that holds the text"},
+     .help = "jsonl: the field that holds the text, where there are no columns"},
     {.name = "encoding_errors",
      .type = TDM_CONFIG_CHOICE,
      .offset = AT(encoding_errors),
@@ -215,12 +218,23 @@ void tdm_eval_source_deinit(tdm_eval_source *source)
     tdm_strings_free(&source->files);
 }
 
-tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_options *out)
+bool tdm_separator_parse(const char *text, char *out)
 {
     static const struct {
         const char *name;
         char separator;
     } names[] = {{"tab", '\t'}, {"comma", ','}, {"semicolon", ';'}, {"space", ' '}, {"pipe", '|'}};
+    *out = strlen(text) == 1 ? text[0] : '\0';
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i].name, text) == 0)
+            *out = names[i].separator;
+    }
+    unsigned char byte = (unsigned char)*out;
+    return byte != 0 && byte < 0x80 && byte != '\n' && byte != '\r' && byte != '"';
+}
+
+tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_options *out)
+{
     *out = (tdm_format_options){.type = options->format,
                                 .header = options->header ? TDM_HEADER_YES : TDM_HEADER_NO,
                                 .columns = options->columns,
@@ -228,17 +242,7 @@ tdm_status tdm_data_format_options(const tdm_data_options *options, tdm_format_o
                                 .field = options->field,
                                 .encoding_errors = options->encoding_errors};
     const char *text = options->separator;
-    if (text == NULL)
-        return TDM_OK;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(names[i].name, text) == 0)
-            out->separator = names[i].separator;
-    }
-    if (out->separator == 0 && strlen(text) == 1)
-        out->separator = text[0];
-    unsigned char byte = (unsigned char)out->separator;
-    TDM_FAIL_IF(byte == 0 || byte >= 0x80 || byte == '\n' || byte == '\r' || byte == '"',
-                TDM_E_CONFIG,
+    TDM_FAIL_IF(text != NULL && !tdm_separator_parse(text, &out->separator), TDM_E_CONFIG,
                 "data.separator: \"%s\" is not one ASCII character, nor tab, comma, semicolon, "
                 "space or pipe",
                 text);

@@ -47,3 +47,20 @@ int32_t tdm_record_format_find(const tdm_record_format *format, const char *name
     }
     return -1;
 }
+
+tdm_status tdm_format_copy_columns(const tdm_strings *names, tdm_record_format *format)
+{
+    TDM_FAIL_IF(names->count > TDM_MAX_RECORD_COLUMNS, TDM_E_CONFIG,
+                "data.columns: %lld columns, more than %d", (long long)names->count,
+                TDM_MAX_RECORD_COLUMNS);
+    for (int64_t i = 0; i < names->count; i++) {
+        for (int64_t j = 0; j < i; j++)
+            TDM_FAIL_IF(strcmp(names->items[i], names->items[j]) == 0, TDM_E_CONFIG,
+                        "data.columns: names %s twice", names->items[i]);
+    }
+    TDM_TRY(tdm_alloc((size_t)names->count, sizeof *format->columns, &format->columns));
+    format->column_count = (int32_t)names->count;
+    for (int64_t i = 0; i < names->count; i++)
+        TDM_TRY(tdm_strdup(names->items[i], &format->columns[i]));
+    return TDM_OK;
+}

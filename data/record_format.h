@@ -33,7 +33,8 @@ typedef struct tdm_format_options {
     int type;            /* index in tdm_record_formats */
     char separator;      /* csv, tsv; 0: the format's own */
     int header;          /* csv, tsv: of tdm_header_mode */
-    tdm_strings columns; /* csv, tsv: the canonical names; none: from the first file's header */
+    tdm_strings columns; /* csv, tsv: the canonical names; none: from the first file's header.
+                            jsonl: the fields that are columns; none: `field` alone, as "text" */
     int documents;       /* text: of tdm_documents */
     const char *field;   /* jsonl: that holds the text; NULL: "text" */
     int encoding_errors; /* text, jsonl: of tdm_encoding_errors */
@@ -140,6 +141,10 @@ void tdm_record_format_destroy(tdm_record_format *format);
 /* The canonical column called `name`, or -1. */
 int32_t tdm_record_format_find(const tdm_record_format *format, const char *name);
 
+/* Sets format->columns to these names. TDM_E_CONFIG for too many, and for one that comes twice. */
+TDM_MUST_CHECK tdm_status tdm_format_copy_columns(const tdm_strings *names,
+                                                  tdm_record_format *format);
+
 void tdm_file_layout_deinit(tdm_file_layout *layout);
 
 /* ---- shared by formats whose records are lines of separated cells (separated_lines.c) -------- */
@@ -155,10 +160,12 @@ TDM_MUST_CHECK tdm_status tdm_split_header(const char *name, const char *line, s
 TDM_MUST_CHECK tdm_status tdm_file_layout_identity(int32_t physical_count, int32_t first,
                                                    tdm_file_layout *out);
 
-/* ---- shared by formats whose records have one column, "text" (format_text.c) ------------------ */
+/* ---- shared by formats of text (format_text.c) ----------------------------------------------- */
 
+/* One column, "text". */
 tdm_status tdm_text_column_create(const tdm_format_options *options, const char *file,
                                   const char *first_line, size_t bytes, tdm_record_format *format);
+/* All files have all columns. */
 tdm_status tdm_text_column_open_file(const tdm_record_format *format, const char *name,
                                      const char *line, size_t bytes, tdm_file_layout *out);
 

@@ -68,6 +68,7 @@ static const tdm_config_schema masking_schema = {.size = sizeof(tdm_text_masking
 
 #define TEXT(member) offsetof(tdm_text_options, member)
 
+/* The first SHARED_KEYS of them are those of labelled text too. */
 static const tdm_config_key text_keys[] = {
     {.name = "tokenizer",
      .type = TDM_CONFIG_STRING,
@@ -98,7 +99,14 @@ static const tdm_config_key text_keys[] = {
      .fallback = "128",
      .min = TDM_MIN_SEQUENCE_LENGTH,
      .max = TDM_MAX_SEQUENCE_LENGTH,
-     .help = "tokens of a sequence, [CLS] and [SEP] included; longer documents are several"},
+     .help = "tokens of a sequence, [CLS] and [SEP] included; longer documents are several, longer "
+             "texts of classify are cut"},
+    {.name = "batch",
+     .type = TDM_CONFIG_CHOICE,
+     .offset = TEXT(batch),
+     .fallback = "unpadded",
+     .choices = batches,
+     .help = "sequences one behind the other, or each padded to max_length"},
     {.name = "sequences",
      .type = TDM_CONFIG_CHOICE,
      .offset = TEXT(sequences),
@@ -123,12 +131,6 @@ static const tdm_config_key text_keys[] = {
      .min = 0,
      .max = 1,
      .help = "share of sequences, or of documents of pairs, of random shorter length; BERT: 0.1"},
-    {.name = "batch",
-     .type = TDM_CONFIG_CHOICE,
-     .offset = TEXT(batch),
-     .fallback = "unpadded",
-     .choices = batches,
-     .help = "sequences one behind the other, or each padded to max_length"},
     {.name = "masking",
      .type = TDM_CONFIG_SECTION,
      .offset = TEXT(masking),
@@ -136,7 +138,11 @@ static const tdm_config_key text_keys[] = {
      .help = "what the model must guess, drawn anew each epoch"},
 };
 
+#define SHARED_KEYS 6
+
 const tdm_config_schema tdm_text_schema = {.size = sizeof(tdm_text_options), KEYS(text_keys)};
+const tdm_config_schema tdm_labelled_text_schema = {
+    .size = sizeof(tdm_text_options), .keys = text_keys, .count = SHARED_KEYS};
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -198,7 +204,8 @@ static tdm_status check_specials(const tdm_text_options *options, const tdm_conf
                                  const tdm_tokenizer *tokenizer)
 {
     for (int i = 0; i < TDM_SPECIALS; i++) {
-        bool needed = i != TDM_SPECIAL_PAD || options->batch == TDM_TEXT_PADDED;
+        bool needed = (i != TDM_SPECIAL_PAD || options->batch == TDM_TEXT_PADDED) &&
+                      (i != TDM_SPECIAL_MASK || options->masking.rate > 0);
         if (!needed || tokenizer->specials[i] >= 0)
             continue;
         char message[512];

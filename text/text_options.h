@@ -35,6 +35,8 @@ typedef struct tdm_text_options {
 } tdm_text_options;
 
 extern const tdm_config_schema tdm_text_schema;
+/* Of labelled text, without sequences and masking, whose rate is 0. */
+extern const tdm_config_schema tdm_labelled_text_schema;
 
 /* TDM_E_CONFIG with the place in `section` (NULL is allowed) for combinations that cannot be. */
 TDM_MUST_CHECK tdm_status tdm_text_options_check(const tdm_text_options *options,
@@ -46,7 +48,7 @@ tdm_masking_options tdm_text_masking_options(const tdm_text_options *options);
 
 /* Opens the tokenizer with the settings that the section gives. TDM_E_CONFIG with the place in
  * `section` where it gives some that a tokenizer.json has itself, or where the vocabulary lacks what
- * sequences need: [UNK], [CLS], [SEP], [MASK], and [PAD] for padded batches. */
+ * sequences need: [UNK], [CLS], [SEP], [MASK] where there is masking, [PAD] for padded batches. */
 TDM_MUST_CHECK tdm_status tdm_text_open_tokenizer(const tdm_text_options *options,
                                                   const tdm_config_node *section,
                                                   tdm_tokenizer **out);

@@ -2,6 +2,7 @@
 
 #include "core/file.h"
 #include "core/memory.h"
+#include "text/label_classes.h"
 #include "trainer/recipe_internal.h"
 #include "trainer/run_folder.h"
 
@@ -59,15 +60,11 @@ static void free_overrides(override_list *list)
 
 /* Sections of other tasks are unknown keys: the task is looked at before all else. What is wrong with
  * it, binding says. */
-static tdm_status find_task(const tdm_config_node *root, int *task)
+static int find_task(const tdm_config_node *root)
 {
-    const tdm_config_node *node = tdm_config_get(root, "task");
-    const char *name = tdm_config_text(node);
-    *task = name != NULL && strcmp(name, "mlm") == 0 ? TDM_TASK_MLM : TDM_TASK_CTR;
-    if (name == NULL || strcmp(name, "classify") != 0)
-        return TDM_OK;
-    (void)tdm_config_fail(node, "classify is not in this version of tandem; it has ctr and mlm");
-    return TDM_E_UNSUPPORTED;
+    const char *name = tdm_config_text(tdm_config_get(root, "task"));
+    int task = name == NULL ? -1 : tdm_name_find(tdm_task_names, name);
+    return task < 0 ? TDM_TASK_CTR : task;
 }
 
 /* "runs/" and the recipe's name without folder and ending. */
@@ -80,20 +77,55 @@ static tdm_status default_output(const char *path, char **out)
     return tdm_format(out, "runs/%.*s", (int)length, name);
 }
 
-/* Documents are the records of text, unless the recipe says what they are. */
-static void default_format(tdm_recipe *recipe)
+static bool says(const tdm_recipe *recipe, const char *key)
 {
-    if (recipe->task != TDM_TASK_MLM || tdm_recipe_node(recipe, "data", "format") != NULL)
-        return;
-    while (tdm_record_formats[recipe->data.format] != &tdm_format_text)
+    return tdm_recipe_node(recipe, "data", key) != NULL;
+}
+
+static void set_format(tdm_recipe *recipe, const tdm_record_format_type *format)
+{
+    for (recipe->data.format = 0; tdm_record_formats[recipe->data.format] != format;)
         recipe->data.format++;
+}
+
+/* The fields of JSON that labels name are its columns. */
+static tdm_status default_fields(tdm_recipe *recipe)
+{
+    const tdm_label_options *labels = &recipe->labels;
+    const char *const names[] = {labels->column, labels->text, labels->text_pair};
+    tdm_strings *columns = &recipe->data.columns;
+    TDM_TRY(tdm_alloc(3, sizeof *columns->items, &columns->items));
+    for (int i = 0; i < 3 && names[i] != NULL; i++) {
+        TDM_TRY(tdm_strdup(names[i], &columns->items[i]));
+        columns->count++;
+    }
+    return TDM_OK;
+}
+
+/* What records are, unless the recipe says it: of mlm documents; of classify lines of cells, or where
+ * words have labels, a word a line. */
+static tdm_status default_data(tdm_recipe *recipe)
+{
+    tdm_data_options *data = &recipe->data;
+    bool classify = recipe->task == TDM_TASK_CLASSIFY;
+    if (recipe->task == TDM_TASK_CTR)
+        return TDM_OK;
+    if (!says(recipe, "format"))
+        set_format(recipe, classify && recipe->labels.type != TDM_LABEL_TOKENS ? &tdm_format_tsv
+                                                                               : &tdm_format_text);
+    if (!classify)
+        return TDM_OK;
+    if (data->columns.count > 0 && !says(recipe, "header"))
+        data->header = false;
+    bool json = tdm_record_formats[data->format] == &tdm_format_jsonl;
+    return json && data->columns.count == 0 ? default_fields(recipe) : TDM_OK;
 }
 
 static tdm_status complete(tdm_recipe *recipe)
 {
     const tdm_model_type *const *models = tdm_recipe_models(recipe->task);
     tdm_model_section *section;
-    default_format(recipe);
+    TDM_TRY(default_data(recipe));
     TDM_TRY(tdm_model_section_bind(models, recipe->model, &section));
     recipe->model_section = section;
     recipe->model_type = models[section->values->type];
@@ -121,8 +153,7 @@ static tdm_status bind_recipe(tdm_config *config, const char *path, tdm_recipe *
     tdm_recipe *recipe = NULL;
     tdm_status status;
     *out = NULL;
-    int task;
-    TDM_TRY_GOTO(find_task(tdm_config_root(config), &task), fail);
+    int task = find_task(tdm_config_root(config));
     TDM_TRY_GOTO(tdm_alloc(1, sizeof *recipe, &recipe), fail);
     TDM_TRY_GOTO(tdm_config_bind(tdm_config_root(config), tdm_recipe_schema(task), recipe), fail);
     recipe->config = config;
@@ -226,6 +257,30 @@ tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *in
                                    tdm_input_format(input), out);
 }
 
+static tdm_status make_label_spec(const tdm_recipe *recipe, const tdm_input *input,
+                                  tdm_label_use use, tdm_label_spec **out)
+{
+    return tdm_label_spec_create(&recipe->labels,
+                                 tdm_config_get(tdm_config_root(recipe->config), "labels"),
+                                 tdm_input_format(input), &recipe->data.columns, use, out);
+}
+
+tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
+                                 const atomic_bool *cancel, tdm_label_use use, tdm_label_spec **out)
+{
+    TDM_TRY(make_label_spec(recipe, input, use, out));
+    if (use == TDM_LABEL_PREDICTION || !tdm_label_classes_are_auto(&recipe->labels))
+        return TDM_OK;
+    tdm_strings classes;
+    tdm_status status = tdm_label_classes_find(*out, input, pool, cancel, &classes);
+    tdm_label_spec_destroy(*out);
+    *out = NULL;
+    TDM_TRY(status);
+    tdm_strings_free(&recipe->labels.classes);
+    recipe->labels.classes = classes;
+    return make_label_spec(recipe, input, use, out);
+}
+
 tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out)
 {
     return tdm_text_open_tokenizer(&recipe->text,
@@ -296,6 +351,15 @@ static tdm_status describe_mlm(tdm_text *text)
     return describe_models(TDM_TASK_MLM, text);
 }
 
+static tdm_status describe_classify(tdm_text *text)
+{
+    TDM_TRY(tdm_text_printf(text,
+                            "# task: classify: as mlm, with labels, and in text without sequences "
+                            "and masking; data.format is tsv unless said, text for labels of "
+                            "tokens\n"));
+    return tdm_config_describe(&tdm_label_schema, "labels", text);
+}
+
 tdm_status tdm_recipe_describe(tdm_text *text)
 {
     const tdm_config_schema *schema = tdm_recipe_schema(TDM_TASK_CTR);
@@ -307,5 +371,6 @@ tdm_status tdm_recipe_describe(tdm_text *text)
         else
             TDM_TRY(tdm_config_describe(&one, "", text));
     }
-    return describe_mlm(text);
+    TDM_TRY(describe_mlm(text));
+    return describe_classify(text);
 }

@@ -7,6 +7,7 @@
 #include "features/feature_spec.h"
 #include "models/encoder.h"
 #include "models/model.h"
+#include "text/label_spec.h"
 #include "text/text_options.h"
 #include "trainer/metrics.h"
 #include "trainer/optimizer.h"
@@ -68,7 +69,8 @@ typedef struct tdm_recipe {
     int64_t seed;
     tdm_data_options data;
     tdm_feature_options features; /* ctr, like metrics */
-    tdm_text_options text;        /* mlm */
+    tdm_text_options text;        /* mlm, classify */
+    tdm_label_options labels;     /* classify */
     const tdm_config_node *model;
     tdm_optimizer_options optimizer;
     tdm_train_options train;
@@ -130,7 +132,14 @@ TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, tdm_pool *po
 TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,
                                                   tdm_feature_spec **out);
 
-/* Opens the tokenizer of an mlm recipe; freed with tdm_tokenizer_close(). */
+/* Resolves the labels section of a classify recipe against an input's columns. For training, classes
+ * that are auto are found first, by one pass over the input, and labels.classes is completed with them;
+ * `cancel` may be NULL. */
+TDM_MUST_CHECK tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *input,
+                                                tdm_pool *pool, const atomic_bool *cancel,
+                                                tdm_label_use use, tdm_label_spec **out);
+
+/* Opens the tokenizer of a recipe of text; freed with tdm_tokenizer_close(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out);
 
 /* Where caches lie: cache.dir, or the user's cache folder. In new memory, freed with tdm_free(). */

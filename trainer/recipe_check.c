@@ -33,17 +33,13 @@ static tdm_status refuse(const tdm_recipe *recipe, const char *section, const ch
     return tdm_fail(TDM_E_CONFIG, "%s: %s.%s: %s", recipe->path, section, key, message);
 }
 
-static tdm_status check_mlm(const tdm_recipe *recipe)
+/* What tasks of text have in common. */
+static tdm_status check_text(const tdm_recipe *recipe)
 {
     const tdm_bert_options *model = recipe->model_options;
     long long lanes = recipe->data.lanes, tokens = recipe->train.batch_tokens;
     long long length = recipe->text.max_length;
     char message[256];
-    const tdm_record_format_type *format = tdm_record_formats[recipe->data.format];
-    if (format != &tdm_format_text && format != &tdm_format_jsonl)
-        return refuse(recipe, "data", "format", "mlm reads documents: take text or jsonl");
-    TDM_TRY(tdm_text_options_check(&recipe->text,
-                                   tdm_config_get(tdm_config_root(recipe->config), "text")));
     if (tokens / lanes < length) {
         snprintf(message, sizeof message,
                  "%lld is %lld for each of data.lanes, %lld, less than text.max_length, %lld: %lld "
@@ -57,6 +53,36 @@ static tdm_status check_mlm(const tdm_recipe *recipe)
         return refuse(recipe, "model", "hidden", message);
     }
     return TDM_OK;
+}
+
+static tdm_status check_mlm(const tdm_recipe *recipe)
+{
+    const tdm_record_format_type *format = tdm_record_formats[recipe->data.format];
+    if (format != &tdm_format_text && format != &tdm_format_jsonl)
+        return refuse(recipe, "data", "format", "mlm reads documents: take text or jsonl");
+    if (recipe->data.columns.count > 0)
+        return refuse(recipe, "data", "columns",
+                      "mlm reads one text: of jsonl data.field names it");
+    TDM_TRY(tdm_text_options_check(&recipe->text,
+                                   tdm_config_get(tdm_config_root(recipe->config), "text")));
+    return check_text(recipe);
+}
+
+static tdm_status check_classify(const tdm_recipe *recipe)
+{
+    const tdm_data_options *data = &recipe->data;
+    const tdm_record_format_type *format = tdm_record_formats[data->format];
+    bool tokens = recipe->labels.type == TDM_LABEL_TOKENS;
+    if (format == &tdm_format_criteo || (format == &tdm_format_text && !tokens))
+        return refuse(recipe, "data", "format",
+                      "classify reads labelled records: take csv, tsv or jsonl; or text for "
+                      "labels.type: tokens");
+    if (format == &tdm_format_text && data->documents == TDM_DOCUMENTS_LINE)
+        return refuse(recipe, "data", "documents",
+                      "labels of tokens are read a word a line: take blank_line");
+    TDM_TRY(tdm_label_options_check(&recipe->labels, data,
+                                    tdm_config_get(tdm_config_root(recipe->config), "labels")));
+    return check_text(recipe);
 }
 
 static tdm_status check_batch_size(const tdm_recipe *recipe)
@@ -77,7 +103,9 @@ static tdm_status check_batch_size(const tdm_recipe *recipe)
 tdm_status tdm_recipe_check(const tdm_recipe *recipe)
 {
     const tdm_train_options *train = &recipe->train;
-    TDM_TRY(recipe->task == TDM_TASK_MLM ? check_mlm(recipe) : check_batch_size(recipe));
+    TDM_TRY(recipe->task == TDM_TASK_MLM        ? check_mlm(recipe)
+            : recipe->task == TDM_TASK_CLASSIFY ? check_classify(recipe)
+                                                : check_batch_size(recipe));
     if (train->precision == TDM_PRECISION_BF16) {
         (void)refuse(recipe, "train", "precision",
                      "bf16 is not in this version of tandem; take fp32");
@@ -105,11 +133,11 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
 
 tdm_status tdm_recipe_check_training(const tdm_recipe *recipe)
 {
-    if (recipe->task == TDM_TASK_MLM) {
-        (void)tdm_config_fail(
-            tdm_config_get(tdm_config_root(recipe->config), "task"),
-            "mlm cannot be trained yet; tandem check, features and bench features "
-            "read such a recipe");
+    if (recipe->task != TDM_TASK_CTR) {
+        (void)tdm_config_fail(tdm_config_get(tdm_config_root(recipe->config), "task"),
+                              "%s cannot be trained yet; tandem check, features and bench features "
+                              "read such a recipe",
+                              tdm_task_names[recipe->task]);
         return TDM_E_UNSUPPORTED;
     }
     if (recipe->corpora.files.count == 0)

@@ -4,6 +4,9 @@
 
 #include "trainer/recipe.h"
 
+/* What `task` says, in the order of tdm_task; ended by NULL. */
+extern const char *const tdm_task_names[];
+
 /* The sections of a task's recipe. `model` is a node there: its keys depend on its type. */
 const tdm_config_schema *tdm_recipe_schema(int task);
 #define TDM_RECIPE_MODEL "model"

@@ -5,7 +5,7 @@
 
 #define KEYS(list) .keys = (list), .count = (int)(sizeof(list) / sizeof(list)[0])
 
-static const char *const tasks[] = {"ctr", "mlm", "classify", NULL};
+const char *const tdm_task_names[] = {"ctr", "mlm", "classify", NULL};
 static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 const char *const tdm_keep_best_names[] = {"auc", "logloss", "none", NULL};
@@ -182,7 +182,7 @@ static const tdm_config_schema output_schema = {.size = sizeof(struct tdm_output
      .type = TDM_CONFIG_CHOICE,                                                                    \
      .offset = offsetof(tdm_recipe, task),                                                         \
      .fallback = "ctr",                                                                            \
-     .choices = tasks,                                                                             \
+     .choices = tdm_task_names,                                                                    \
      .help = "what is learnt"},                                                                    \
     {                                                                                              \
         .name = "seed", .type = TDM_CONFIG_INT, .offset = offsetof(tdm_recipe, seed),              \
@@ -221,20 +221,36 @@ static const tdm_config_key mlm_keys[] = {
     SECTION(output, &output_schema, "where results go"),
 };
 
+static const tdm_config_key classify_keys[] = {
+    TASK_AND_SEED,
+    SECTION(data, &tdm_data_schema, "what is read"),
+    SECTION(text, &tdm_labelled_text_schema, "how text becomes sequences"),
+    SECTION(labels, &tdm_label_schema, "what is told of each text, and where it stands"),
+    MODEL,
+    SECTION(train, &text_train_schema, "how long, in what steps, on what"),
+    SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
+    SECTION(cache, &cache_schema, "where tokens are kept"),
+    SECTION(output, &output_schema, "where results go"),
+};
+
 static const tdm_config_schema ctr_schema = {.size = sizeof(tdm_recipe), KEYS(ctr_keys)};
 static const tdm_config_schema mlm_schema = {.size = sizeof(tdm_recipe), KEYS(mlm_keys)};
 
+static const tdm_config_schema classify_schema = {.size = sizeof(tdm_recipe), KEYS(classify_keys)};
+
 const tdm_config_schema *tdm_recipe_schema(int task)
 {
-    return task == TDM_TASK_MLM ? &mlm_schema : &ctr_schema;
+    return task == TDM_TASK_MLM        ? &mlm_schema
+           : task == TDM_TASK_CLASSIFY ? &classify_schema
+                                       : &ctr_schema;
 }
 
 const tdm_config_schema *tdm_train_schema(int task)
 {
-    return task == TDM_TASK_MLM ? &text_train_schema : &train_schema;
+    return task == TDM_TASK_CTR ? &train_schema : &text_train_schema;
 }
 
 const tdm_model_type *const *tdm_recipe_models(int task)
 {
-    return task == TDM_TASK_MLM ? tdm_text_models : tdm_models;
+    return task == TDM_TASK_CTR ? tdm_models : tdm_text_models;
 }
