@@ -230,7 +230,7 @@ static tdm_status run(const tdm_command *command)
     TDM_TRY(tdm_reading_open(command->plain[0], &arguments, (int)values->threads, TDM_CTR_TRAINING,
                              command->cancel, &state.reading));
     tdm_status status =
-        state.reading.recipe->task == TDM_TASK_MLM
+        state.reading.recipe->task != TDM_TASK_CTR
             ? tdm_bench_text(&state.reading, values->cache, values->json, command->cancel)
             : measure(&state, values);
     tdm_reading_close(&state.reading);

@@ -1,6 +1,7 @@
 /* tandem check: what is wrong with this data? A full pass without training. */
 #include "cli/console.h"
 #include "cli/field_stats.h"
+#include "cli/label_stats.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
 #include "cli/text_stats.h"
@@ -16,18 +17,26 @@ typedef struct checking {
     tdm_bad_record_log *log;
     tdm_field_stats *stats;       /* ctr */
     tdm_document_stats documents; /* mlm */
+    tdm_label_stats labels;       /* classify */
     int64_t records;
 } checking;
 
-static bool is_text(const checking *check)
+static int task_of(const checking *check)
 {
-    return check->reading.recipe->task == TDM_TASK_MLM;
+    return check->reading.recipe->task;
 }
 
 /* Records that are of use: rows, or documents with a token. */
 static int64_t good_rows(const checking *check)
 {
-    return is_text(check) ? check->documents.documents : tdm_field_stats_rows(check->stats);
+    switch (task_of(check)) {
+    case TDM_TASK_MLM:
+        return check->documents.documents;
+    case TDM_TASK_CLASSIFY:
+        return check->labels.records;
+    default:
+        return tdm_field_stats_rows(check->stats);
+    }
 }
 
 static tdm_status take_block(void *context, const tdm_extract *block)
@@ -35,8 +44,10 @@ static tdm_status take_block(void *context, const tdm_extract *block)
     checking *check = context;
     check->records += block->records;
     const tdm_reading *reading = &check->reading;
-    if (is_text(check))
+    if (task_of(check) == TDM_TASK_MLM)
         tdm_document_stats_add(&check->documents, reading->featurizer, reading->tokenizer, block);
+    else if (task_of(check) == TDM_TASK_CLASSIFY)
+        tdm_label_stats_add(&check->labels, block);
     else
         tdm_field_stats_add(check->stats, reading->featurizer, block, block->rows);
     const tdm_bad_report report = tdm_bad_report_of(block);
@@ -85,7 +96,7 @@ static tdm_status append_result(const checking *check, tdm_text *text)
     double records = (double)check->records;
     TDM_TRY(tdm_text_printf(text, "%lld records, %lld %s, %lld bad (%.3g%%)\n",
                             (long long)check->records, (long long)good_rows(check),
-                            is_text(check) ? "documents" : "rows", (long long)bad,
+                            task_of(check) == TDM_TASK_MLM ? "documents" : "rows", (long long)bad,
                             check->records > 0 ? 100 * (double)bad / records : 0.0));
     int64_t errors = tdm_bad_record_log_counts(check->log).encoding_errors;
     if (errors > 0)
@@ -94,8 +105,10 @@ static tdm_status append_result(const checking *check, tdm_text *text)
     TDM_TRY(append_reasons(check, text));
     if (good_rows(check) == 0)
         return TDM_OK;
-    if (is_text(check))
+    if (task_of(check) == TDM_TASK_MLM)
         return append_documents(check, text);
+    if (task_of(check) == TDM_TASK_CLASSIFY)
+        return tdm_label_stats_text(&check->labels, text);
     TDM_TRY(tdm_text_printf(text, "mean label %.5f\n\n", tdm_field_stats_label_mean(check->stats)));
     return tdm_field_stats_text(check->stats, text);
 }
@@ -106,31 +119,41 @@ static tdm_status print_text(const checking *check)
     return tdm_console_text(append_result(check, &text), &text);
 }
 
-static tdm_status print_json(const checking *check)
+static json_t *reasons_json(const checking *check)
 {
     const tdm_bad_reason *reasons;
     int count = tdm_bad_record_log_reasons(check->log, &reasons);
-    json_t *stats = NULL;
-    if (!is_text(check))
-        TDM_TRY(tdm_field_stats_json(check->stats, &stats));
     json_t *list = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:I, s:s}", "column", reasons[i].column,
                                         "reason", reasons[i].reason, "records",
                                         (json_int_t)reasons[i].count, "first", reasons[i].first));
-    if (is_text(check))
-        return tdm_console_json(
-            json_pack("{s:I, s:I, s:I, s:o, s:o}", "records", (json_int_t)check->records,
-                      "bad_records", (json_int_t)bad_count(check), "encoding_errors",
-                      (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors, "reasons",
-                      list, "text", tdm_document_stats_json(&check->documents)));
-    return tdm_console_json(json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "records", (json_int_t)check->records, "rows",
-        (json_int_t)tdm_field_stats_rows(check->stats), "bad_records", (json_int_t)bad_count(check),
-        "encoding_errors", (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors,
-        "mean_label", tdm_json_number(tdm_field_stats_label_mean(check->stats)), "reasons", list,
-        "features", stats));
+    return list;
+}
+
+static tdm_status print_json(const checking *check)
+{
+    json_t *json = json_pack("{s:I, s:I, s:I, s:o}", "records", (json_int_t)check->records,
+                             "bad_records", (json_int_t)bad_count(check), "encoding_errors",
+                             (json_int_t)tdm_bad_record_log_counts(check->log).encoding_errors,
+                             "reasons", reasons_json(check));
+    if (task_of(check) == TDM_TASK_MLM) {
+        json_object_set_new(json, "text", tdm_document_stats_json(&check->documents));
+    } else if (task_of(check) == TDM_TASK_CLASSIFY) {
+        json_object_set_new(json, "labels", tdm_label_stats_json(&check->labels));
+    } else {
+        json_t *stats;
+        tdm_status status = tdm_field_stats_json(check->stats, &stats);
+        if (status != TDM_OK)
+            json_decref(json);
+        TDM_TRY(status);
+        json_object_set_new(json, "rows", json_integer(tdm_field_stats_rows(check->stats)));
+        json_object_set_new(json, "mean_label",
+                            tdm_json_number(tdm_field_stats_label_mean(check->stats)));
+        json_object_set_new(json, "features", stats);
+    }
+    return tdm_console_json(json);
 }
 
 /* The data is no good where training on all of it would stop. */
@@ -146,7 +169,7 @@ static tdm_status verdict(const checking *check)
                 "%.0f bad records: training would stop (data.on_bad_record, data.max_bad_records)",
                 bad);
     TDM_FAIL_IF(good_rows(check) == 0, TDM_E_DATA,
-                is_text(check) ? "there is no document" : "there is no record");
+                task_of(check) == TDM_TASK_MLM ? "there is no document" : "there is no record");
     return TDM_OK;
 }
 
@@ -155,8 +178,12 @@ static tdm_status run_check(const tdm_command *command, checking *check)
     const check_values *values = command->values;
     TDM_TRY(tdm_bad_record_log_create(
         TDM_BAD_RECORD_SKIP, (tdm_share){.value = 1, .is_share = true}, NULL, &check->log));
-    if (!is_text(check))
-        TDM_TRY(tdm_field_stats_create(check->reading.spec, &check->stats));
+    const tdm_reading *reading = &check->reading;
+    if (task_of(check) == TDM_TASK_CTR)
+        TDM_TRY(tdm_field_stats_create(reading->spec, &check->stats));
+    if (task_of(check) == TDM_TASK_CLASSIFY)
+        TDM_TRY(tdm_label_stats_init(&check->labels, reading->labels, reading->tokenizer,
+                                     reading->featurizer, reading->recipe->text.max_length));
     tdm_progress progress;
     tdm_progress_init(&progress, "checking", check->reading.recipe->train.log_every_seconds);
     TDM_TRY(tdm_reading_blocks(&check->reading, command->cancel, take_block, tdm_progress_rows,
@@ -175,6 +202,7 @@ static tdm_status run(const tdm_command *command)
     tdm_status status = run_check(command, &check);
     tdm_bad_record_log_destroy(check.log);
     tdm_field_stats_destroy(check.stats);
+    tdm_label_stats_deinit(&check.labels);
     tdm_reading_close(&check.reading);
     return status;
 }
@@ -193,8 +221,9 @@ const tdm_verb tdm_verb_check = {
     .summary = "read all records without training: what is wrong, where, how often",
     .text =
         "Counts bad records by reason, with the first place of each, and looks at the features:\n"
-        "what is missing, how full the tables get, what the labels' mean is. Exits with 3 where\n"
-        "more records are bad than data.max_bad_records allows.\n"
+        "what is missing, how full the tables get, what the labels' mean is; of labelled text at\n"
+        "the classes, and at how much will be cut. Exits with 3 where more records are bad than\n"
+        "data.max_bad_records allows.\n"
         "\n"
         "  tandem check recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
         "  tandem check recipes/ctr/deepfm_criteo.yaml 'day_*.tsv' --json",

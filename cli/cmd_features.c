@@ -259,7 +259,7 @@ static tdm_status show_sequences(tdm_reading *reading, const tdm_command *comman
 
 static tdm_status show_features(showing *show, const tdm_command *command)
 {
-    if (show->reading.recipe->task == TDM_TASK_MLM)
+    if (show->reading.recipe->task != TDM_TASK_CTR)
         return show_sequences(&show->reading, command);
     return show->values->stats ? show_stats(show, command) : show_rows(show);
 }
@@ -310,7 +310,8 @@ const tdm_verb tdm_verb_features = {
         "\n"
         "Of a text recipe it shows the first sequences of the first epoch, in the order of the\n"
         "training. The house<river> is a token that the model sees, and the one that it has to\n"
-        "predict there: mostly [MASK]<river>; a random one; or river<river>, which was kept.\n"
+        "predict there: mostly [MASK]<river>; a random one; or river<river>, which was kept. Of a\n"
+        "recipe of task classify it shows the labels; of words so: geneva<B-LOC>.\n"
         "\n"
         "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
         "  tandem features recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz --rows 1 --json\n"

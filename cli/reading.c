@@ -12,15 +12,27 @@ tdm_recipe_arguments tdm_command_recipe_arguments(const tdm_command *command)
                                   .train_count = command->plain_count - 1};
 }
 
-static tdm_status open_featurizer(tdm_reading *reading, tdm_ctr_use use)
+static tdm_status open_labels(tdm_reading *reading, const atomic_bool *cancel)
+{
+    tdm_recipe *recipe = reading->recipe;
+    TDM_TRY(tdm_recipe_label_spec(recipe, reading->input, reading->pool, cancel, TDM_LABEL_TRAINING,
+                                  &reading->labels));
+    return tdm_label_featurizer_create(
+        reading->labels, tdm_input_format(reading->input), &recipe->text, reading->tokenizer,
+        reading->pool, recipe->train.batch_tokens, (int)recipe->data.lanes, &reading->featurizer);
+}
+
+static tdm_status open_featurizer(tdm_reading *reading, tdm_ctr_use use, const atomic_bool *cancel)
 {
     const tdm_recipe *recipe = reading->recipe;
-    if (recipe->task == TDM_TASK_MLM) {
+    if (recipe->task != TDM_TASK_CTR)
         TDM_TRY(tdm_recipe_tokenizer(recipe, &reading->tokenizer));
+    if (recipe->task == TDM_TASK_CLASSIFY)
+        return open_labels(reading, cancel);
+    if (recipe->task == TDM_TASK_MLM)
         return tdm_text_featurizer_create(&recipe->text, reading->tokenizer, reading->pool,
                                           recipe->train.batch_tokens, (int)recipe->data.lanes,
                                           &reading->featurizer);
-    }
     TDM_TRY(tdm_recipe_feature_spec(recipe, reading->input, &reading->spec));
     return tdm_ctr_featurizer_create(reading->spec, tdm_input_format(reading->input), reading->pool,
                                      recipe->train.batch_size, use, &reading->featurizer);
@@ -32,7 +44,7 @@ static tdm_status open_parts(const char *recipe, const tdm_recipe_arguments *arg
     TDM_TRY(tdm_recipe_load(recipe, arguments, &out->recipe));
     TDM_TRY(tdm_pool_create(threads < 0 ? (int)out->recipe->train.threads : threads, &out->pool));
     TDM_TRY(tdm_recipe_open_input(out->recipe, out->pool, cancel, &out->input));
-    TDM_TRY(open_featurizer(out, use));
+    TDM_TRY(open_featurizer(out, use, cancel));
     return tdm_extractor_create(out->featurizer, out->input, out->pool, TDM_SELECT_ALL, 0,
                                 &out->extractor);
 }
@@ -53,6 +65,7 @@ void tdm_reading_close(tdm_reading *reading)
     tdm_featurizer_destroy(reading->featurizer);
     tdm_pool_destroy(reading->pool);
     tdm_feature_spec_destroy(reading->spec);
+    tdm_label_spec_destroy(reading->labels);
     tdm_tokenizer_close(reading->tokenizer);
     tdm_input_close(reading->input);
     tdm_recipe_free(reading->recipe);

@@ -7,6 +7,7 @@
 #include "data/block_stream.h"
 #include "data/pipeline.h"
 #include "features/ctr_featurizer.h"
+#include "text/label_featurizer.h"
 #include "text/text_featurizer.h"
 #include "trainer/recipe.h"
 
@@ -14,7 +15,8 @@ typedef struct tdm_reading {
     tdm_recipe *recipe;
     tdm_input *input;
     tdm_feature_spec *spec;   /* ctr */
-    tdm_tokenizer *tokenizer; /* mlm */
+    tdm_tokenizer *tokenizer; /* mlm, classify */
+    tdm_label_spec *labels;   /* classify */
     tdm_pool *pool;
     tdm_featurizer *featurizer;
     tdm_extractor *extractor;
@@ -23,8 +25,8 @@ typedef struct tdm_reading {
 /* The first plain argument is the recipe, the others files that replace data.train. */
 tdm_recipe_arguments tdm_command_recipe_arguments(const tdm_command *command);
 
-/* `threads` 0: one a core; below 0: what the recipe says. `use` is of ctr. On failure nothing is left
- * to close. */
+/* `threads` 0: one a core; below 0: what the recipe says. `use` is of ctr; labels of classify are read,
+ * and its classes found. On failure nothing is left to close. */
 TDM_MUST_CHECK tdm_status tdm_reading_open(const char *recipe,
                                            const tdm_recipe_arguments *arguments, int threads,
                                            tdm_ctr_use use, const atomic_bool *cancel,

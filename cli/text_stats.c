@@ -114,19 +114,10 @@ static int64_t predictions_of(const tdm_sequence_stats *stats)
     return count;
 }
 
-tdm_status tdm_sequence_stats_text(const tdm_sequence_stats *stats, const tdm_text_options *options,
-                                   const tdm_text_counts *counts, tdm_text *text)
+static tdm_status append_masks(const tdm_sequence_stats *stats, const tdm_text_options *options,
+                               const tdm_text_counts *counts, tdm_text *text)
 {
-    int64_t predictions = predictions_of(stats), words = stats->tokens - stats->special;
-    TDM_TRY(tdm_text_printf(text, "%lld documents, %lld tokens, %.3g%% of them [UNK]\n",
-                            (long long)counts->documents, (long long)counts->tokens,
-                            100 * share_of(stats->unknown, words)));
-    TDM_TRY(tdm_text_printf(
-        text, "%lld sequences of %.4g tokens in the mean, the longest has %lld: %.1f%% of %lld\n",
-        (long long)stats->sequences, share_of(stats->tokens, stats->sequences),
-        (long long)stats->longest,
-        100 * share_of(stats->tokens, stats->sequences * options->max_length),
-        (long long)options->max_length));
+    int64_t predictions = predictions_of(stats);
     if (options->sequences == TDM_SEGMENT_PAIRS)
         TDM_TRY(tdm_text_printf(text, "pairs: %.1f%% have label 1; %.1f%% of the tokens cut off\n",
                                 100 * share_of(stats->pair_labels, stats->sequences),
@@ -140,32 +131,61 @@ tdm_status tdm_sequence_stats_text(const tdm_sequence_stats *stats, const tdm_te
     if (counts->lost_predictions > 0)
         TDM_TRY(tdm_text_printf(text, "%lld more were masked and had no room in their batch\n",
                                 (long long)counts->lost_predictions));
+    return TDM_OK;
+}
+
+tdm_status tdm_sequence_stats_text(const tdm_sequence_stats *stats, const tdm_text_options *options,
+                                   const tdm_text_counts *counts, bool labelled, tdm_text *text)
+{
+    int64_t words = stats->tokens - stats->special;
+    TDM_TRY(tdm_text_printf(text, "%lld %s, %lld tokens, %.3g%% of them [UNK]\n",
+                            (long long)counts->documents, labelled ? "records" : "documents",
+                            (long long)counts->tokens, 100 * share_of(stats->unknown, words)));
+    TDM_TRY(tdm_text_printf(
+        text, "%lld sequences of %.4g tokens in the mean, the longest has %lld: %.1f%% of %lld\n",
+        (long long)stats->sequences, share_of(stats->tokens, stats->sequences),
+        (long long)stats->longest,
+        100 * share_of(stats->tokens, stats->sequences * options->max_length),
+        (long long)options->max_length));
+    TDM_TRY(labelled ? tdm_text_printf(text, "%.3g%% of the tokens cut off\n",
+                                       100 * share_of(counts->cut_tokens, counts->tokens))
+                     : append_masks(stats, options, counts, text));
     return tdm_text_printf(text, "%lld batches, %.1f%% full\n", (long long)stats->batches,
                            100 * share_of(stats->tokens, stats->capacity));
 }
 
-json_t *tdm_sequence_stats_json(const tdm_sequence_stats *stats, const tdm_text_options *options,
-                                const tdm_text_counts *counts)
+static void set_masks(const tdm_sequence_stats *stats, const tdm_text_counts *counts, json_t *json)
 {
     int64_t predictions = predictions_of(stats);
+    json_t *masks =
+        json_pack("{s:f, s:f, s:f, s:f, s:I}", "mask_share", share_of(predictions, stats->tokens),
+                  "by_mask", share_of(stats->kinds[TDM_MASK_BY_MASK], predictions), "by_random",
+                  share_of(stats->kinds[TDM_MASK_BY_RANDOM], predictions), "kept",
+                  share_of(stats->kinds[TDM_MASK_KEPT], predictions), "lost_predictions",
+                  (json_int_t)counts->lost_predictions);
+    json_object_update_missing(json, masks);
+    json_decref(masks);
+}
+
+json_t *tdm_sequence_stats_json(const tdm_sequence_stats *stats, const tdm_text_options *options,
+                                const tdm_text_counts *counts, bool labelled)
+{
     json_t *json = json_pack(
-        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:I}", "documents",
+        "{s:I, s:I, s:f, s:I, s:I, s:I, s:f, s:I, s:f}", labelled ? "records" : "documents",
         (json_int_t)counts->documents, "tokens", (json_int_t)counts->tokens, "unknown_share",
         share_of(stats->unknown, stats->tokens - stats->special), "sequences",
         (json_int_t)stats->sequences, "sequence_tokens", (json_int_t)stats->tokens,
         "longest_sequence", (json_int_t)stats->longest, "sequence_fill",
         share_of(stats->tokens, stats->sequences * options->max_length), "batches",
-        (json_int_t)stats->batches, "batch_fill", share_of(stats->tokens, stats->capacity),
-        "mask_share", share_of(predictions, stats->tokens), "by_mask",
-        share_of(stats->kinds[TDM_MASK_BY_MASK], predictions), "by_random",
-        share_of(stats->kinds[TDM_MASK_BY_RANDOM], predictions), "kept",
-        share_of(stats->kinds[TDM_MASK_KEPT], predictions), "lost_predictions",
-        (json_int_t)counts->lost_predictions);
-    if (options->sequences == TDM_SEGMENT_PAIRS) {
+        (json_int_t)stats->batches, "batch_fill", share_of(stats->tokens, stats->capacity));
+    bool pairs = !labelled && options->sequences == TDM_SEGMENT_PAIRS;
+    if (!labelled)
+        set_masks(stats, counts, json);
+    if (pairs)
         json_object_set_new(json, "pair_label_share",
                             json_real(share_of(stats->pair_labels, stats->sequences)));
+    if (pairs || labelled)
         json_object_set_new(json, "cut_share",
                             json_real(share_of(counts->cut_tokens, counts->tokens)));
-    }
     return json;
 }

@@ -25,7 +25,7 @@ TDM_MUST_CHECK tdm_status tdm_document_stats_text(const tdm_document_stats *stat
 /* A new object. */
 json_t *tdm_document_stats_json(const tdm_document_stats *stats);
 
-/* Of masked batches. */
+/* Of batches. */
 typedef struct tdm_sequence_stats {
     int64_t batches;
     int64_t sequences;
@@ -39,11 +39,12 @@ typedef struct tdm_sequence_stats {
 void tdm_sequence_stats_add(tdm_sequence_stats *stats, const tdm_tokenizer *tokenizer,
                             const tdm_batch *batch);
 
-/* `counts` are those of the featurizer that made the batches. */
+/* `counts` are those of the featurizer that made the batches; `labelled` text has no masks. */
 TDM_MUST_CHECK tdm_status tdm_sequence_stats_text(const tdm_sequence_stats *stats,
                                                   const tdm_text_options *options,
-                                                  const tdm_text_counts *counts, tdm_text *text);
+                                                  const tdm_text_counts *counts, bool labelled,
+                                                  tdm_text *text);
 json_t *tdm_sequence_stats_json(const tdm_sequence_stats *stats, const tdm_text_options *options,
-                                const tdm_text_counts *counts);
+                                const tdm_text_counts *counts, bool labelled);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "core/number.h"
 #include "core/ops.h"
+#include "text/label_block.h"
 #include "text/label_cells.h"
 #include "text/token_featurizer.h"
 
@@ -237,30 +238,7 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
     return TDM_OK;
 }
 
-void tdm_label_record_rows(const tdm_extract *block, int64_t *rows)
-{
-    int64_t row = 0;
-    size_t bad = 0;
-    for (int64_t r = 0; r < block->records; r++) {
-        bool is_bad = bad < block->bad_count && block->bad[bad].record == r;
-        rows[r] = is_bad ? -1 : row++;
-        bad += is_bad;
-    }
-}
-
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-/* Word `index` of the label in front of a segment. */
-static uint32_t label_word(const tdm_token_featurizer *tokens, const tdm_extract *block,
-                           const tdm_segment *segment, int64_t index)
-{
-    const void *ids = block->columns[TDM_COLUMN_IDS];
-    int64_t head = segment->first - tokens->sequences.head;
-    if (tokens->wide_ids)
-        return ((const uint32_t *)ids)[head + index];
-    const uint16_t *halves = (const uint16_t *)ids + head + 2 * index;
-    return halves[0] | (uint32_t)halves[1] << 16;
-}
 
 static void put_token_labels(const label_featurizer *featurizer, const tdm_extract *block,
                              const tdm_segment *segment, uint32_t *labels)
@@ -280,8 +258,10 @@ static void put_labels(const label_featurizer *featurizer, const tdm_window *win
                        int64_t begin)
 {
     const tdm_token_featurizer *tokens = &featurizer->tokens;
+    const tdm_columns_layout *columns = &tokens->base.columns;
     const tdm_segment *segment = &sequence->segments[0];
     const tdm_extract *block = window->blocks[segment->block];
+    int64_t head = segment->first - tokens->sequences.head;
     if (featurizer->labels < 0)
         return;
     void *labels = tdm_batch_data(batch, featurizer->labels);
@@ -292,11 +272,11 @@ static void put_labels(const label_featurizer *featurizer, const tdm_window *win
         float *flags = (float *)labels + row * classes;
         uint32_t word = 0;
         for (int64_t c = 0; c < classes; c++) {
-            word = c % 32 == 0 ? label_word(tokens, block, segment, c / 32) : word >> 1;
+            word = c % 32 == 0 ? tdm_label_word(columns, block, head, c / 32) : word >> 1;
             flags[c] = (float)(word & 1);
         }
     } else {
-        uint32_t word = label_word(tokens, block, segment, 0);
+        uint32_t word = tdm_label_word(columns, block, head, 0);
         memcpy((uint32_t *)labels + row, &word, sizeof word);
     }
 }
@@ -347,19 +327,6 @@ static const tdm_featurizer_type label_type = {
     .destroy = destroy,
 };
 
-static int64_t label_words(const tdm_label_spec *spec)
-{
-    if (spec->use == TDM_LABEL_PREDICTION || spec->type == TDM_LABEL_TOKENS)
-        return 0;
-    return spec->type == TDM_LABEL_MULTIPLE ? (spec->classes.size + 31) / 32 : 1;
-}
-
-int64_t tdm_label_head_rows(const tdm_label_spec *spec, const tdm_tokenizer *tokenizer)
-{
-    bool wide_ids = tokenizer->vocabulary.size > UINT16_MAX + 1;
-    return label_words(spec) * (wide_ids ? 1 : 2);
-}
-
 static void add_labels(label_featurizer *featurizer)
 {
     tdm_token_featurizer *tokens = &featurizer->tokens;
@@ -393,7 +360,7 @@ static tdm_status fill(label_featurizer *featurizer, const tdm_record_format *fo
     TDM_TRY(tdm_token_featurizer_init(tokens, options, &sequences, tokenizer, pool, batch_tokens,
                                       lanes));
     TDM_TRY(tdm_alloc((size_t)tokens->threads, sizeof *featurizer->scratch, &featurizer->scratch));
-    featurizer->label_words = label_words(spec);
+    featurizer->label_words = tdm_label_head_words(spec);
     if (spec->type == TDM_LABEL_TOKENS)
         tokens->base.columns.columns[tokens->base.columns.count++] =
             (tdm_column){"labels", TDM_U32, 1};

@@ -14,11 +14,12 @@
  *   labels  u32 [1], of type tokens: the class of the word that begins there, TDM_NO_LABEL where none
  *           does; for predictions its number within the record
  * A record of another type begins with its label, for training: rows in front of its tokens whose ids
- * are 16 or 32 bits of it each, the low ones first; see tdm_label_head_rows(). The label is the class,
- * a bit for each class, or the bits of a float.
+ * are 16 or 32 bits of it each, the low ones first (label_block.h). The label is the class, a bit for
+ * each class, or the bits of a float.
  *
  * A record without a word is a bad one, as is one whose label is none; so that for predictions a
- * block's rows in a window that is not shuffled are its records in order, bad ones left out.
+ * block's rows in a window that is not shuffled are its records in order, bad ones left out
+ * (tdm_label_record_rows).
  *
  * Tensors of a batch, behind the common ones; a row is a record. S is batch_size, the most records, T
  * max_tokens, L text.max_length:
@@ -37,9 +38,6 @@
  *
  * The sample of a row is the window's first block << 32 | the row of the window. */
 
-/* Rows in front of a record's tokens. */
-int64_t tdm_label_head_rows(const tdm_label_spec *spec, const tdm_tokenizer *tokenizer);
-
 /* `batch_tokens` is shared out over `lanes`; TDM_E_CONFIG where a lane's part holds no sequence. The
  * spec, whose classes are known, and the tokenizer are borrowed; `options` are looked at only here.
  * `format` is that of the records. */
@@ -49,9 +47,5 @@ TDM_MUST_CHECK tdm_status tdm_label_featurizer_create(const tdm_label_spec *spec
                                                       const tdm_tokenizer *tokenizer,
                                                       tdm_pool *pool, int64_t batch_tokens,
                                                       int lanes, tdm_featurizer **out);
-
-/* Which row of the block each of its records is, -1 for bad ones: rows[block->records]. Of a block all
- * of whose records were extracted for predictions, with its bad records in it. */
-void tdm_label_record_rows(const tdm_extract *block, int64_t *rows);
 
 #endif

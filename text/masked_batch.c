@@ -8,7 +8,8 @@ static const void *tensor_of(const tdm_batch *batch, const char *name)
 
 static int64_t number_of(const tdm_batch *batch, const char *name)
 {
-    return *(const int64_t *)tensor_of(batch, name);
+    const int64_t *number = tensor_of(batch, name);
+    return number == NULL ? 0 : *number;
 }
 
 tdm_masked_batch tdm_masked_batch_of(const tdm_batch *batch)
@@ -28,6 +29,8 @@ tdm_masked_batch tdm_masked_batch_of(const tdm_batch *batch)
                               .mask_labels = tensor_of(batch, "mask_labels"),
                               .mask_count = number_of(batch, "mask_count"),
                               .pair_labels = tensor_of(batch, "pair_labels"),
+                              .labels = tensor_of(batch, "labels"),
+                              .words = tensor_of(batch, "words"),
                               .samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE)};
 }
 

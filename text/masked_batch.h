@@ -1,10 +1,10 @@
-/* A batch of the text featurizer, seen by whoever reads it on the host. */
+/* A batch of the featurizers of text and of labelled text, seen by whoever reads it on the host. */
 #ifndef TDM_TEXT_MASKED_BATCH_H
 #define TDM_TEXT_MASKED_BATCH_H
 
 #include "core/batch.h"
 
-/* Tensors as text/text_featurizer.h describes them, in the batch's memory. */
+/* Tensors as text/text_featurizer.h and text/label_featurizer.h describe them, in the batch's memory. */
 typedef struct tdm_masked_batch {
     int64_t rows;
     int64_t tokens;     /* padding not counted */
@@ -15,8 +15,10 @@ typedef struct tdm_masked_batch {
     const int32_t *lengths;    /* NULL where it is not */
     const int32_t *mask_positions;
     const uint32_t *mask_labels;
-    int64_t mask_count;
+    int64_t mask_count;          /* 0 of labelled text, without the two */
     const uint32_t *pair_labels; /* NULL without pairs */
+    const void *labels;          /* NULL where they are none, like words */
+    const uint32_t *words;
     const uint64_t *samples;
 } tdm_masked_batch;
 

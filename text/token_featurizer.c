@@ -6,6 +6,11 @@
 
 /* ---- creation -------------------------------------------------------------------------------- */
 
+bool tdm_has_wide_ids(const tdm_tokenizer *tokenizer)
+{
+    return tokenizer->vocabulary.size > UINT16_MAX + 1;
+}
+
 static tdm_status plan_batch(tdm_token_featurizer *tokens, int64_t batch_tokens, int lanes)
 {
     int64_t length = tokens->sequences.max_length;
@@ -34,7 +39,7 @@ tdm_status tdm_token_featurizer_init(tdm_token_featurizer *tokens, const tdm_tex
     tokens->loops = tdm_token_loops_choose(true);
     tokens->sequences = *sequences;
     tokens->padded = options->batch == TDM_TEXT_PADDED;
-    tokens->wide_ids = tokenizer->vocabulary.size > UINT16_MAX + 1;
+    tokens->wide_ids = tdm_has_wide_ids(tokenizer);
     tokens->cls = (uint32_t)tokenizer->specials[TDM_SPECIAL_CLS];
     tokens->sep = (uint32_t)tokenizer->specials[TDM_SPECIAL_SEP];
     tokens->pad = (uint32_t)tokenizer->specials[TDM_SPECIAL_PAD];

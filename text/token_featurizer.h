@@ -25,6 +25,9 @@ typedef struct tdm_token_tensors {
     int token_count, max_seqlen;
 } tdm_token_tensors;
 
+/* Whether ids of its vocabulary need more than 16 bits. */
+bool tdm_has_wide_ids(const tdm_tokenizer *tokenizer);
+
 /* A thread's. */
 typedef struct tdm_token_scratch {
     tdm_word_ids *words; /* made when the thread first sees a text */
