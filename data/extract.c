@@ -228,7 +228,7 @@ static char *write_csv_cell(char *to, const char *text, tdm_span cell)
     const char *from = text + cell.begin;
     bool quote = false;
     for (size_t i = 0; i < bytes; i++)
-        quote = quote || from[i] == ',' || from[i] == '"' || from[i] == '\n';
+        quote = quote || from[i] == ',' || from[i] == '"';
     if (!quote) {
         memcpy(to, from, bytes);
         return to + bytes;

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"
+#include "text/label_classes.h"
 
 #define XXH_INLINE_ALL
 #include <stdio.h>
@@ -36,29 +37,46 @@ static void fill_defaults(tdm_data_rig_options *options)
     options->batch_tokens = options->batch_tokens == 0 ? 1024 : options->batch_tokens;
 }
 
-static tdm_status open_input(const tdm_data_rig_options *options, tdm_pool *pool, tdm_input **out)
+static const tdm_config_node *section_of(const tdm_data_rig *rig, const char *name)
 {
+    return tdm_config_get(tdm_config_root(rig->config), name);
+}
+
+static tdm_status open_paths(tdm_data_rig *rig, const tdm_format_options *format)
+{
+    const tdm_data_rig_options *options = &rig->options;
     tdm_strings paths = {.items = (char **)(uintptr_t)options->files};
     while (options->files[paths.count] != NULL)
         paths.count++;
-    tdm_format_options format = {.type = options->format, .documents = options->documents};
     tdm_input_options input = {.paths = &paths,
                                .weights = options->weights[0] > 0 ? options->weights : NULL,
-                               .format = &format,
+                               .format = format,
                                .block_bytes = options->block_bytes,
                                .lanes = options->lanes,
                                .max_record_bytes = options->max_record_bytes,
-                               .pool = pool,
+                               .pool = rig->pool,
                                .cancel = options->cancel};
-    return tdm_input_open(&input, out);
+    return tdm_input_open(&input, &rig->input);
+}
+
+static tdm_status open_input(tdm_data_rig *rig)
+{
+    tdm_format_options format = {.type = rig->options.format, .documents = rig->options.documents};
+    if (section_of(rig, "data") == NULL)
+        return open_paths(rig, &format);
+    tdm_data_options data;
+    TDM_TRY(tdm_config_bind(section_of(rig, "data"), &tdm_data_schema, &data));
+    tdm_status status = tdm_data_format_options(&data, &format);
+    if (status == TDM_OK)
+        status = open_paths(rig, &format);
+    tdm_config_unbind(&tdm_data_schema, &data);
+    return status;
 }
 
 static tdm_status open_spec(tdm_data_rig *rig)
 {
-    const char *recipe = rig->options.recipe;
+    const tdm_config_node *section = section_of(rig, "features");
     tdm_feature_options features;
-    TDM_TRY(tdm_config_parse(recipe, strlen(recipe), "r.yaml", NULL, 0, &rig->config));
-    const tdm_config_node *section = tdm_config_get(tdm_config_root(rig->config), "features");
     TDM_TRY(tdm_config_bind(section, &tdm_feature_schema, &features));
     tdm_status status =
         tdm_feature_spec_create(&features, section, tdm_input_format(rig->input), &rig->spec);
@@ -66,21 +84,64 @@ static tdm_status open_spec(tdm_data_rig *rig)
     return status;
 }
 
-static tdm_status open_text(tdm_data_rig *rig)
+static tdm_status open_masked(tdm_data_rig *rig, const tdm_text_options *text)
 {
     const tdm_data_rig_options *options = &rig->options;
-    tdm_text_options text;
-    TDM_TRY(
-        tdm_config_parse(options->text, strlen(options->text), "r.yaml", NULL, 0, &rig->config));
-    const tdm_config_node *section = tdm_config_get(tdm_config_root(rig->config), "text");
-    TDM_TRY(tdm_config_bind(section, &tdm_text_schema, &text));
-    tdm_status status = tdm_text_options_check(&text, section);
-    if (status == TDM_OK)
-        status = tdm_text_open_tokenizer(&text, section, &rig->tokenizer);
-    if (status == TDM_OK)
-        status = tdm_text_featurizer_create(&text, rig->tokenizer, rig->pool, options->batch_tokens,
-                                            options->lanes, &rig->featurizer);
-    tdm_config_unbind(&tdm_text_schema, &text);
+    TDM_TRY(tdm_text_options_check(text, section_of(rig, "text")));
+    TDM_TRY(tdm_text_open_tokenizer(text, section_of(rig, "text"), &rig->tokenizer));
+    return tdm_text_featurizer_create(text, rig->tokenizer, rig->pool, options->batch_tokens,
+                                      options->lanes, &rig->featurizer);
+}
+
+static tdm_status make_labels(tdm_data_rig *rig, const tdm_label_options *labels,
+                              const tdm_data_options *data)
+{
+    tdm_label_spec_destroy(rig->labels);
+    return tdm_label_spec_create(labels, section_of(rig, "labels"), tdm_input_format(rig->input),
+                                 &data->columns, rig->options.label_use, &rig->labels);
+}
+
+/* With the classes that the input has where the recipe names none. */
+static tdm_status find_labels(tdm_data_rig *rig, tdm_label_options *labels,
+                              const tdm_data_options *data)
+{
+    TDM_TRY(tdm_label_options_check(labels, data, section_of(rig, "labels")));
+    TDM_TRY(make_labels(rig, labels, data));
+    if (!tdm_label_classes_are_auto(labels) || rig->options.label_use == TDM_LABEL_PREDICTION)
+        return TDM_OK;
+    tdm_strings_free(&labels->classes);
+    TDM_TRY(tdm_label_classes_find(rig->labels, rig->input, rig->pool, rig->options.cancel,
+                                   &labels->classes));
+    return make_labels(rig, labels, data);
+}
+
+static tdm_status open_labelled(tdm_data_rig *rig, const tdm_text_options *text)
+{
+    const tdm_data_rig_options *options = &rig->options;
+    tdm_label_options labels;
+    tdm_data_options data;
+    TDM_TRY(tdm_text_open_tokenizer(text, section_of(rig, "text"), &rig->tokenizer));
+    TDM_TRY(tdm_config_bind(section_of(rig, "data"), &tdm_data_schema, &data));
+    tdm_status status = tdm_config_bind(section_of(rig, "labels"), &tdm_label_schema, &labels);
+    if (status == TDM_OK) {
+        status = find_labels(rig, &labels, &data);
+        tdm_config_unbind(&tdm_label_schema, &labels);
+    }
+    tdm_config_unbind(&tdm_data_schema, &data);
+    TDM_TRY(status);
+    return tdm_label_featurizer_create(rig->labels, tdm_input_format(rig->input), text,
+                                       rig->tokenizer, rig->pool, options->batch_tokens,
+                                       options->lanes, &rig->featurizer);
+}
+
+static tdm_status open_text(tdm_data_rig *rig)
+{
+    bool labelled = section_of(rig, "labels") != NULL;
+    const tdm_config_schema *schema = labelled ? &tdm_labelled_text_schema : &tdm_text_schema;
+    tdm_text_options text = {0};
+    TDM_TRY(tdm_config_bind(section_of(rig, "text"), schema, &text));
+    tdm_status status = labelled ? open_labelled(rig, &text) : open_masked(rig, &text);
+    tdm_config_unbind(schema, &text);
     return status;
 }
 
@@ -96,7 +157,9 @@ static tdm_status open_parts(tdm_data_rig *rig)
     const tdm_data_rig_options *options = &rig->options;
     TDM_TRY(tdm_pool_create(options->threads, &rig->pool));
     TDM_TRY(tdm_cpu_create(rig->pool, &rig->backend));
-    TDM_TRY(open_input(options, rig->pool, &rig->input));
+    const char *recipe = options->text != NULL ? options->text : options->recipe;
+    TDM_TRY(tdm_config_parse(recipe, strlen(recipe), "r.yaml", NULL, 0, &rig->config));
+    TDM_TRY(open_input(rig));
     TDM_TRY(options->text != NULL ? open_text(rig) : open_features(rig));
     return tdm_extractor_create(rig->featurizer, rig->input, rig->pool, options->selection,
                                 options->hold_out, &rig->extractor);
@@ -146,6 +209,7 @@ void tdm_data_rig_close(tdm_data_rig *rig)
     tdm_extractor_destroy(rig->extractor);
     tdm_featurizer_destroy(rig->featurizer);
     tdm_feature_spec_destroy(rig->spec);
+    tdm_label_spec_destroy(rig->labels);
     tdm_tokenizer_close(rig->tokenizer);
     tdm_input_close(rig->input);
     tdm_backend_destroy(rig->backend);
@@ -189,7 +253,20 @@ static void hash_fields(XXH3_state_t *state, const tdm_batch *batch)
 static int64_t count_in(const tdm_batch *batch, const char *name)
 {
     int tensor = tdm_batch_layout_find(batch->layout, name);
-    return *(const int64_t *)tdm_batch_data(batch, tensor);
+    return tensor < 0 ? 0 : *(const int64_t *)tdm_batch_data(batch, tensor);
+}
+
+/* What a batch has of each row, or of each token. */
+static void hash_labels(XXH3_state_t *state, const tdm_batch *batch, const char *name,
+                        int64_t tokens)
+{
+    int tensor = tdm_batch_layout_find(batch->layout, name);
+    if (tensor < 0)
+        return;
+    const tdm_shape *shape = &batch->layout->tensors[tensor].shape;
+    bool of_rows = shape->sizes[0] == batch->layout->batch_size;
+    int64_t each = shape->rank == 2 ? shape->sizes[1] : 1;
+    hash_values(state, batch, name, 0, of_rows ? batch->rows * each : tokens);
 }
 
 static void hash_text(XXH3_state_t *state, const tdm_batch *batch)
@@ -207,6 +284,8 @@ static void hash_text(XXH3_state_t *state, const tdm_batch *batch)
     hash_values(state, batch, "mask_positions", 0, predictions);
     hash_values(state, batch, "mask_labels", 0, predictions);
     hash_values(state, batch, "pair_labels", 0, batch->rows);
+    hash_labels(state, batch, "labels", tokens);
+    hash_labels(state, batch, "words", tokens);
     hash_values(state, batch, "token_count", 0, 1);
     hash_values(state, batch, "mask_count", 0, 1);
     hash_values(state, batch, "max_seqlen", 0, 1);
@@ -223,7 +302,7 @@ static uint64_t hash_batch(const tdm_batch *batch)
     hash_values(&state, batch, "sample", 0, batch->rows);
     hash_values(&state, batch, "label", 0, batch->rows);
     hash_values(&state, batch, "dense", 0, batch->rows * dense_count);
-    if (tdm_batch_layout_find(batch->layout, "mask_count") >= 0)
+    if (tdm_batch_layout_find(batch->layout, "token_count") >= 0)
         hash_text(&state, batch);
     else
         hash_fields(&state, batch);

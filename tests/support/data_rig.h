@@ -5,6 +5,7 @@
 
 #include "data/pipeline.h"
 #include "features/ctr_featurizer.h"
+#include "text/label_featurizer.h"
 #include "text/text_featurizer.h"
 
 typedef struct tdm_data_rig_options {
@@ -13,7 +14,10 @@ typedef struct tdm_data_rig_options {
     const char *recipe;   /* `features`, in YAML; NULL: that of tdm_data_rig_text() */
     int format;           /* index in tdm_record_formats; 0 is criteo */
     tdm_ctr_use use;
-    const char *text;         /* `text`, in YAML, with the tokenizer: a text featurizer */
+    /* `text`, in YAML, with the tokenizer: a text featurizer, or with `labels` one of labelled text;
+     * `data`, where it is there, says the format. */
+    const char *text;
+    tdm_label_use label_use;
     int documents;            /* of text: of tdm_documents */
     int64_t batch_tokens;     /* with it; 0: 1024 */
     int threads;              /* 0: 1 */
@@ -40,6 +44,7 @@ typedef struct tdm_data_rig {
     tdm_input *input;
     tdm_feature_spec *spec;
     tdm_tokenizer *tokenizer;
+    tdm_label_spec *labels;
     tdm_featurizer *featurizer;
     tdm_extractor *extractor;
     tdm_pipeline *pipeline; /* made by tdm_data_rig_start() */
