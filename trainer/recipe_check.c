@@ -80,6 +80,9 @@ static tdm_status check_classify(const tdm_recipe *recipe)
     if (format == &tdm_format_text && data->documents == TDM_DOCUMENTS_LINE)
         return refuse(recipe, "data", "documents",
                       "labels of tokens are read a word a line: take blank_line");
+    if (format == &tdm_format_jsonl && strcmp(data->field, "text") != 0)
+        return refuse(recipe, "data", "field",
+                      "is of mlm: labels.text names the field of the text");
     TDM_TRY(tdm_label_options_check(&recipe->labels, data,
                                     tdm_config_get(tdm_config_root(recipe->config), "labels")));
     return check_text(recipe);
