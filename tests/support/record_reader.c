@@ -109,11 +109,13 @@ done:
 static tdm_status read_input(const tdm_reading_options *options, tdm_input *input, tdm_pool *pool,
                              tdm_records_read *out)
 {
-    static const int32_t first_column = 0;
+    static const int32_t columns[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int count = options->all_columns ? tdm_input_format(input)->column_count : 1;
     tdm_extractor *extractor;
+    ck_assert_int_le(count, 8);
     TDM_TRY(tdm_extractor_create(&tdm_row_featurizer, input, pool, options->selection,
                                  options->hold_out, &extractor));
-    tdm_status status = tdm_extractor_keep(extractor, &first_column, 1);
+    tdm_status status = tdm_extractor_keep(extractor, columns, count);
     if (status == TDM_OK)
         status = read_blocks(extractor, options->in_order, out);
     tdm_extractor_destroy(extractor);

@@ -15,6 +15,7 @@ typedef struct tdm_reading_options {
     int64_t block_bytes;      /* 0: 1 MiB */
     int64_t max_record_bytes; /* 0: 1 MiB */
     bool in_order;            /* as a stream, also where the input can seek */
+    bool all_columns;         /* are kept; else the first one */
     tdm_selection selection;
     double hold_out;
 } tdm_reading_options;

@@ -578,10 +578,50 @@ START_TEST(test_rows_are_mixed)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_full_sentences_use_all_text_once, test_documents_are_crossed_or_not,
-               test_packing_by_hand, test_one_per_record, test_short_sequences_by_probability,
-               test_next_sentence_labels_are_true, test_a_block_twice_holds_the_same_documents,
-               test_one_document_has_no_other, test_sentence_order_is_swapped_half_of_the_time,
-               test_what_pairs_cut_is_counted, test_both_ends_are_cut,
-               test_long_sentences_are_several, test_short_documents_by_probability,
-               test_sequences_follow_seed_and_epoch, test_rows_are_mixed)
+/* A record is a row, in order or mixed; its head belongs to no segment, and a pair is cut at the longer
+ * text. "/" begins the second text. */
+START_TEST(test_records_as_they_stand)
+{
+    built rig = {.options = {.mode = TDM_RECORD_TEXTS, .max_length = 10, .head = 2}};
+    open_text("w1 w1 w1 w1\nw1 w1 w1 w1 w1 / w2 w1\nw1 w1 w9 w9 / w1\nw1 w1 w5 w6\n", &rig);
+    tdm_extract *block = rig.window.blocks[0];
+    uint8_t *marks = block->columns[1];
+    for (int64_t t = 0; t < block->rows; t++) {
+        if ((marks[t] & (TDM_MARK_SENTENCE | TDM_MARK_DOCUMENT)) == TDM_MARK_SENTENCE)
+            marks[t] |= TDM_MARK_SECOND;
+    }
+    build(&rig, 1, 0, false);
+    static const uint32_t expected[4][5] = {
+        {4, 1, 2, 2}, {9, 2, 6, 3, 3}, {10, 2, 14, 6, 1}, {10, 1, 35, 8}};
+    ck_assert_int_eq(rig.window.rows, 4);
+    for (int64_t r = 0; r < 4; r++) {
+        tdm_sequence row = tdm_sequence_get(&rig.window, r);
+        ck_assert_uint_eq(row.tokens, expected[r][0]);
+        ck_assert_uint_eq(row.segment_count, expected[r][1]);
+        ck_assert_uint_eq(row.segments[0].first, expected[r][2]);
+        ck_assert_uint_eq(row.segments[0].count, expected[r][3]);
+        if (row.segment_count == 2)
+            ck_assert_uint_eq(row.segments[1].count, expected[r][4]);
+    }
+    ck_assert_int_eq(rig.counts.documents, 4);
+    ck_assert_int_eq(rig.counts.tokens, block->rows - 8);
+    ck_assert_int_eq(rig.counts.cut_tokens, 12 + 3);
+    int64_t moved = 0;
+    for (int64_t epoch = 0; epoch < 8; epoch++) {
+        build(&rig, 1, epoch, true);
+        ck_assert_int_eq(rig.window.rows, 4);
+        moved += tdm_sequence_get(&rig.window, 0).segments[0].first != 2;
+    }
+    ck_assert_int_gt(moved, 0);
+    close_built(&rig);
+}
+END_TEST
+
+TDM_CHECK_MAIN(test_records_as_they_stand, test_full_sentences_use_all_text_once,
+               test_documents_are_crossed_or_not, test_packing_by_hand, test_one_per_record,
+               test_short_sequences_by_probability, test_next_sentence_labels_are_true,
+               test_a_block_twice_holds_the_same_documents, test_one_document_has_no_other,
+               test_sentence_order_is_swapped_half_of_the_time, test_what_pairs_cut_is_counted,
+               test_both_ends_are_cut, test_long_sentences_are_several,
+               test_short_documents_by_probability, test_sequences_follow_seed_and_epoch,
+               test_rows_are_mixed)
