@@ -100,9 +100,9 @@ tdm_status tdm_click_metrics_add(tdm_click_metrics *metrics, const float *probab
 
 /* ---- the accumulator ------------------------------------------------------------------------- */
 
-static tdm_status init(tdm_metrics *metrics, int64_t exact_auc_rows)
+static tdm_status init(tdm_metrics *metrics)
 {
-    return tdm_auc_init(&metrics->click.auc, exact_auc_rows);
+    return tdm_auc_init(&metrics->click.auc, metrics->exact_auc_rows);
 }
 
 static void deinit(tdm_metrics *metrics)
@@ -133,11 +133,6 @@ static tdm_status merge(tdm_metrics *into_all, const tdm_metrics *from_all)
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-static bool keeps_rows(const tdm_metrics *metrics)
-{
-    return metrics->click.auc.bins == NULL;
-}
-
 static int save(const tdm_metrics *metrics, json_t *object)
 {
     const tdm_click_metrics *click = &metrics->click;
@@ -166,11 +161,6 @@ static tdm_status restore(tdm_metrics *metrics, const json_t *saved)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static double divide(double a, double b)
-{
-    return b > 0.0 ? a / b : NAN;
-}
-
 /* In nats, of a coin that shows 1 with probability p; 0 where there is nothing to tell. */
 static double entropy(double p)
 {
@@ -190,10 +180,19 @@ enum {
 };
 
 static const tdm_metric metrics_of_clicks[METRICS] = {
-    [AUC] = {.name = "auc", .title = "auc", .brief = "AUC", .headline = 2, .decimals = 5},
+    [AUC] = {.name = "auc",
+             .title = "auc",
+             .brief = "AUC",
+             .headline = 2,
+             .decimals = 5,
+             .goal = TDM_GOAL_HIGHER},
     [AUC_ERROR] = {.name = "auc_error", .title = "auc error, at most", .is_error = true},
-    [LOGLOSS] =
-        {.name = "logloss", .title = "logloss", .brief = "loss", .headline = 1, .decimals = 5},
+    [LOGLOSS] = {.name = "logloss",
+                 .title = "logloss",
+                 .brief = "loss",
+                 .headline = 1,
+                 .decimals = 5,
+                 .goal = TDM_GOAL_LOWER},
     [NORMALIZED_ENTROPY] = {.name = "normalized_entropy",
                             .title = "normalized entropy",
                             .brief = "normalized entropy",
@@ -216,15 +215,15 @@ static tdm_status result(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_resul
     TDM_TRY(tdm_auc_get(&click->auc, pool, &auc));
     if (isnan(click->prediction_sum))
         auc = (tdm_auc_result){NAN, NAN};
-    double mean_label = divide(click->label_sum, click->weight_sum);
-    double mean_prediction = divide(click->prediction_sum, click->weight_sum);
-    double logloss = divide(click->loss_sum, click->weight_sum);
+    double mean_label = tdm_ratio(click->label_sum, click->weight_sum);
+    double mean_prediction = tdm_ratio(click->prediction_sum, click->weight_sum);
+    double logloss = tdm_ratio(click->loss_sum, click->weight_sum);
     const double values[METRICS] = {
         [AUC] = auc.auc,
         [AUC_ERROR] = auc.error,
         [LOGLOSS] = logloss,
-        [NORMALIZED_ENTROPY] = divide(logloss, entropy(mean_label)),
-        [CALIBRATION] = divide(mean_prediction, mean_label),
+        [NORMALIZED_ENTROPY] = tdm_ratio(logloss, entropy(mean_label)),
+        [CALIBRATION] = tdm_ratio(mean_prediction, mean_label),
         [MEAN_LABEL] = mean_label,
         [MEAN_PREDICTION] = mean_prediction,
         [POSITIVES] = (double)click->positives,
@@ -243,7 +242,6 @@ const tdm_metrics_type tdm_click_metrics_type = {
     .deinit = deinit,
     .reset = reset,
     .merge = merge,
-    .keeps_rows = keeps_rows,
     .save = save,
     .restore = restore,
     .result = result,

@@ -21,13 +21,16 @@ const tdm_config_schema tdm_metrics_schema = {
 tdm_status tdm_metrics_init(tdm_metrics *metrics, const tdm_metrics_spec *spec,
                             int64_t exact_auc_rows)
 {
-    *metrics = (tdm_metrics){.spec = *spec};
-    return spec->type->init(metrics, exact_auc_rows);
+    *metrics = (tdm_metrics){.spec = *spec, .exact_auc_rows = exact_auc_rows};
+    tdm_status status = spec->type->init == NULL ? TDM_OK : spec->type->init(metrics);
+    if (status != TDM_OK)
+        tdm_metrics_deinit(metrics);
+    return status;
 }
 
 void tdm_metrics_deinit(tdm_metrics *metrics)
 {
-    if (metrics->spec.type != NULL)
+    if (metrics->spec.type != NULL && metrics->spec.type->deinit != NULL)
         metrics->spec.type->deinit(metrics);
     *metrics = (tdm_metrics){0};
 }
@@ -46,7 +49,7 @@ tdm_status tdm_metrics_save(const tdm_metrics *metrics, json_t **out)
 {
     const tdm_metrics_type *type = metrics->spec.type;
     *out = NULL;
-    TDM_FAIL_IF(type->keeps_rows(metrics), TDM_E_STATE,
+    TDM_FAIL_IF(metrics->exact_auc_rows > 0, TDM_E_STATE,
                 "metrics that keep their rows for an exact AUC cannot be saved");
     json_t *object = json_object();
     if (type->save(metrics, object) == 0) {
@@ -60,7 +63,7 @@ tdm_status tdm_metrics_save(const tdm_metrics *metrics, json_t **out)
 tdm_status tdm_metrics_restore(tdm_metrics *metrics, const json_t *saved)
 {
     const tdm_metrics_type *type = metrics->spec.type;
-    TDM_FAIL_IF(type->keeps_rows(metrics), TDM_E_STATE,
+    TDM_FAIL_IF(metrics->exact_auc_rows > 0, TDM_E_STATE,
                 "metrics that keep their rows for an exact AUC cannot be restored");
     type->reset(metrics);
     tdm_status status = type->restore(metrics, saved);

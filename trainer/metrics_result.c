@@ -36,6 +36,19 @@ const tdm_metric_value *tdm_metrics_result_headline(const tdm_metrics_result *re
     return NULL;
 }
 
+double tdm_metrics_result_work(const tdm_metrics_result *result, const char **name)
+{
+    for (int i = 0; i < result->count; i++) {
+        const tdm_metric_value *item = &result->items[i];
+        if (!item->metric->is_work)
+            continue;
+        *name = item->metric->name;
+        return result->rows > 0 ? item->value / (double)result->rows : NAN;
+    }
+    *name = "rows";
+    return 1;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 tdm_status tdm_metrics_result_json(const tdm_metrics_result *result, json_t **out)

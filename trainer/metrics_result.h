@@ -5,10 +5,18 @@
 #include "core/config.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define TDM_MAX_METRICS 16
+
+/* What a checkpoint that is kept as the best would have. */
+typedef enum tdm_metric_goal {
+    TDM_GOAL_NONE = 0, /* it does not tell which is the best */
+    TDM_GOAL_LOWER = 1,
+    TDM_GOAL_HIGHER = 2,
+} tdm_metric_goal;
 
 /* One of the numbers that a kind of metrics tells. Its strings are static. */
 typedef struct tdm_metric {
@@ -17,9 +25,11 @@ typedef struct tdm_metric {
     const char *brief; /* in a line of progress; NULL where headline is 0 */
     int headline;      /* its place in a line of progress, from 1; 0: it is not there */
     int decimals;      /* in that line */
-    bool is_count;     /* a whole number */
-    bool is_optional;  /* results may lack it */
-    bool is_error;     /* a bound of another's error: a table has it where it is above 0 */
+    tdm_metric_goal goal;
+    bool is_count;    /* a whole number */
+    bool is_work;     /* a count, named in the plural, whose number a second is how fast it goes */
+    bool is_optional; /* results may lack it */
+    bool is_error;    /* a bound of another's error: a table has it where it is above 0 */
 } tdm_metric;
 
 typedef struct tdm_metric_value {
@@ -33,6 +43,12 @@ typedef struct tdm_metrics_result {
     tdm_metric_value items[TDM_MAX_METRICS]; /* in the order of their table */
 } tdm_metrics_result;
 
+/* NaN unless b is above 0. */
+static inline double tdm_ratio(double a, double b)
+{
+    return b > 0.0 ? a / b : NAN;
+}
+
 /* All metrics of a table, each with this value, of no rows. */
 tdm_metrics_result tdm_metrics_result_make(const tdm_metric *metrics, int count, double value);
 
@@ -44,6 +60,10 @@ double tdm_metrics_result_get(const tdm_metrics_result *result, const char *name
 
 /* The item at place `headline` (from 1) of a line of progress; NULL where the result lacks it. */
 const tdm_metric_value *tdm_metrics_result_headline(const tdm_metrics_result *result, int headline);
+
+/* What a row holds of the work that speed is told in, and its name: 1 of "rows", where the metrics
+ * have none of their own. NaN without rows. */
+double tdm_metrics_result_work(const tdm_metrics_result *result, const char **name);
 
 /* *out is a new JSON object: "rows" and the names as keys; null for NaN. */
 TDM_MUST_CHECK tdm_status tdm_metrics_result_json(const tdm_metrics_result *result, json_t **out);

@@ -2,10 +2,9 @@
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "trainer/metrics.h"
+#include "tests/support/metrics_rig.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #define ROWS 3000
@@ -33,17 +32,7 @@ static const tdm_metrics_spec clicks = {.type = &tdm_click_metrics_type};
 
 static double get(const tdm_metrics_result *result, const char *name)
 {
-    return tdm_metrics_result_get(result, name);
-}
-
-static tdm_metrics_result result_of(tdm_metrics *metrics)
-{
-    tdm_pool *pool;
-    tdm_metrics_result result;
-    ck_assert_ok(tdm_pool_create(1, &pool));
-    ck_assert_ok(tdm_metrics_get(metrics, pool, &result));
-    tdm_pool_destroy(pool);
-    return result;
+    return tdm_test_metric(result, name);
 }
 
 static tdm_metrics_result measure(const float *probabilities, const float *labels,
@@ -52,7 +41,7 @@ static tdm_metrics_result measure(const float *probabilities, const float *label
     tdm_metrics metrics;
     ck_assert_ok(tdm_metrics_init(&metrics, &clicks, 1000000));
     ck_assert_ok(tdm_click_metrics_add(&metrics.click, probabilities, labels, weights, count));
-    tdm_metrics_result result = result_of(&metrics);
+    tdm_metrics_result result = tdm_test_result(&metrics);
     tdm_metrics_deinit(&metrics);
     return result;
 }
@@ -198,41 +187,14 @@ START_TEST(windows_and_merging)
     ck_assert_int_eq(tdm_memory_stats_get().allocations, before);
     ck_assert_ok(tdm_click_metrics_add(&whole.click, made->probabilities, made->labels,
                                        made->weights, ROWS));
-    tdm_metrics_result a = result_of(&total), b = result_of(&whole);
-    ck_assert_int_eq(a.rows, b.rows);
-    ck_assert_double_eq(get(&a, "positives"), get(&b, "positives"));
-    ck_assert_double_eq_tol(get(&a, "auc"), get(&b, "auc"), 1e-13);
-    ck_assert_double_eq_tol(get(&a, "auc_error"), get(&b, "auc_error"), 1e-13);
-    ck_assert_double_eq_tol(get(&a, "logloss"), get(&b, "logloss"), 1e-13);
-    ck_assert_double_eq_tol(get(&a, "mean_label"), get(&b, "mean_label"), 1e-13);
-    ck_assert_double_eq_tol(get(&a, "mean_prediction"), get(&b, "mean_prediction"), 1e-13);
+
+    tdm_test_same_result(&total, &whole, 1e-13);
     tdm_metrics_deinit(&window);
     tdm_metrics_deinit(&total);
     tdm_metrics_deinit(&whole);
     tdm_free(made);
 }
 END_TEST
-
-static void assert_same_bits(const tdm_metrics *a, const tdm_metrics *b)
-{
-    const tdm_click_metrics *one = &a->click, *other = &b->click;
-    ck_assert_mem_eq(one, other, offsetof(tdm_click_metrics, auc));
-    ck_assert_mem_eq(one->auc.bins, other->auc.bins, TDM_AUC_BINS * sizeof *one->auc.bins);
-}
-
-/* Through text, as a checkpoint does. */
-static void save_and_restore(const tdm_metrics *from, tdm_metrics *to)
-{
-    json_t *saved;
-    ck_assert_ok(tdm_metrics_save(from, &saved));
-    char *text = json_dumps(saved, JSON_COMPACT);
-    json_decref(saved);
-    saved = json_loads(text, 0, NULL);
-    ck_assert_ptr_nonnull(saved);
-    free(text);
-    ck_assert_ok(tdm_metrics_restore(to, saved));
-    json_decref(saved);
-}
 
 START_TEST(restored_to_the_bit)
 {
@@ -241,18 +203,18 @@ START_TEST(restored_to_the_bit)
         tdm_metrics never_stopped, resumed;
         ck_assert_ok(tdm_metrics_init(&never_stopped, &clicks, 0));
         ck_assert_ok(tdm_metrics_init(&resumed, &clicks, 0));
-        save_and_restore(&never_stopped, &resumed);
-        assert_same_bits(&never_stopped, &resumed);
+        tdm_test_save_and_restore(&never_stopped, &resumed);
+        tdm_test_same_bits(&never_stopped, &resumed);
         ck_assert_ok(tdm_click_metrics_add(&never_stopped.click, made->probabilities, made->labels,
                                            made->weights, 1700));
         ck_assert_ok(tdm_click_metrics_add(&resumed.click, made->labels, made->labels, NULL, 100));
-        save_and_restore(&never_stopped, &resumed);
-        assert_same_bits(&never_stopped, &resumed);
+        tdm_test_save_and_restore(&never_stopped, &resumed);
+        tdm_test_same_bits(&never_stopped, &resumed);
         ck_assert_ok(tdm_click_metrics_add(&never_stopped.click, made->probabilities + 1700,
                                            made->labels + 1700, made->weights + 1700, 1300));
         ck_assert_ok(tdm_click_metrics_add(&resumed.click, made->probabilities + 1700,
                                            made->labels + 1700, made->weights + 1700, 1300));
-        assert_same_bits(&never_stopped, &resumed);
+        tdm_test_same_bits(&never_stopped, &resumed);
         tdm_metrics_deinit(&never_stopped);
         tdm_metrics_deinit(&resumed);
         tdm_free(made);
@@ -268,8 +230,8 @@ START_TEST(odd_doubles_are_restored)
     ck_assert_ok(tdm_metrics_init(&to, &clicks, 0));
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         from.click.loss_sum = values[i];
-        save_and_restore(&from, &to);
-        assert_same_bits(&from, &to);
+        tdm_test_save_and_restore(&from, &to);
+        ck_assert_mem_eq(&from.click.loss_sum, &to.click.loss_sum, sizeof values[i]);
     }
     tdm_metrics_deinit(&from);
     tdm_metrics_deinit(&to);
@@ -278,9 +240,7 @@ END_TEST
 
 START_TEST(damaged_state)
 {
-    const struct {
-        const char *key, *value, *message;
-    } cases[] = {
+    const tdm_test_damage damages[] = {
         {"rows", "\"1\"", "rows is not a count"},
         {"positives", "-1", "positives is not a count"},
         {"weight_sum", "1.5", "weight_sum is not"},
@@ -296,25 +256,13 @@ START_TEST(damaged_state)
         {"auc_bins", "[5, 1, \"7ff8000000000000\"]", "auc_bins is damaged at item 0"},
         {"auc_bins", "[5, 1, 0.5]", "auc_bins is damaged at item 0"},
     };
-    tdm_metrics metrics, empty;
+    const float p[] = {0.3f}, label[] = {1};
+    tdm_metrics metrics;
     ck_assert_ok(tdm_metrics_init(&metrics, &clicks, 0));
-    ck_assert_ok(tdm_metrics_init(&empty, &clicks, 0));
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const float p[] = {0.3f}, label[] = {1};
-        ck_assert_ok(tdm_click_metrics_add(&metrics.click, p, label, NULL, 1));
-        json_t *saved;
-        ck_assert_ok(tdm_metrics_save(&metrics, &saved));
-        json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
-        ck_assert_int_eq(json_object_set_new(saved, cases[i].key, value), 0);
-        ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_FORMAT, cases[i].message);
-        assert_same_bits(&metrics, &empty);
-        json_object_del(saved, cases[i].key);
-        ck_assert_fails(tdm_metrics_restore(&metrics, saved), TDM_E_FORMAT, cases[i].key);
-        json_decref(saved);
-    }
-    ck_assert_fails(tdm_metrics_restore(&metrics, NULL), TDM_E_FORMAT, "rows");
+    ck_assert_ok(tdm_click_metrics_add(&metrics.click, p, label, NULL, 1));
+    tdm_test_damaged_metrics(&metrics, damages, sizeof damages / sizeof damages[0]);
+    tdm_test_save_without_memory(&metrics);
     tdm_metrics_deinit(&metrics);
-    tdm_metrics_deinit(&empty);
 }
 END_TEST
 
@@ -387,7 +335,20 @@ START_TEST(as_text)
 }
 END_TEST
 
+START_TEST(in_lines)
+{
+    tdm_metrics_result result = measure(NULL, NULL, NULL, 0);
+    static const char *const order[] = {"logloss", "auc", "normalized_entropy", "calibration"};
+    for (int i = 0; i < 4; i++)
+        ck_assert_str_eq(tdm_metrics_result_headline(&result, i + 1)->metric->name, order[i]);
+    ck_assert_ptr_null(tdm_metrics_result_headline(&result, 5));
+    const char *work;
+    ck_assert_double_eq(tdm_metrics_result_work(&result, &work), 1);
+    ck_assert_str_eq(work, "rows");
+}
+END_TEST
+
 TDM_CHECK_MAIN(known_values, entropy_of_the_mean_label, sums,
                certain_probabilities_have_finite_loss, one_class_and_no_rows, nan_shows,
                windows_and_merging, restored_to_the_bit, odd_doubles_are_restored, damaged_state,
-               evaluations_are_not_saved, as_json, as_text)
+               evaluations_are_not_saved, as_json, as_text, in_lines)
