@@ -385,7 +385,6 @@ tdm_status tdm_batch_parts_next(tdm_batch_parts *parts, const unsigned char **da
         cut(parts, &begin, &parts->next);
         TDM_TRY(give_part(parts, data));
     }
-    if (rows != NULL)
-        *rows = (tdm_row_range){begin.at[OF_ROWS], parts->next.at[OF_ROWS]};
+    *rows = (tdm_row_range){begin.at[OF_ROWS], parts->next.at[OF_ROWS]};
     return TDM_OK;
 }

@@ -30,11 +30,12 @@ int64_t tdm_batch_parts_bytes(const tdm_batch_layout *from, const tdm_batch_layo
 void tdm_batch_parts_begin(tdm_batch_parts *parts, const tdm_batch *batch,
                            const unsigned char *data);
 
-/* The next part, on the device, ready for the default stream; *data NULL behind the last. `rows` (may
- * be NULL) gets its rows of the batch. What was given before is no longer needed. */
 typedef struct tdm_row_range {
     int64_t begin, end;
 } tdm_row_range;
+
+/* The next part, on the device, ready for the default stream, and its rows of the batch; *data NULL
+ * behind the last. What was given before is no longer needed. */
 TDM_MUST_CHECK tdm_status tdm_batch_parts_next(tdm_batch_parts *parts, const unsigned char **data,
                                                tdm_row_range *rows);
 

@@ -1,9 +1,7 @@
 #include "trainer/scorer.h"
 
 #include "core/memory.h"
-#include "trainer/batch_parts.h"
-
-#include <string.h>
+#include "trainer/outputs.h"
 
 struct tdm_scorer {
     tdm_model *model;
@@ -16,29 +14,14 @@ struct tdm_scorer {
     tdm_batch_parts *parts;
     tdm_step_scalars *device_scalars;
     tdm_step_scalars scalars; /* a copy */
-    float *output;            /* in host memory; NULL: none */
-    bool of_tokens;           /* its rows are tokens, else rows of the batch */
-    tdm_window window;        /* of one block */
+    tdm_outputs outputs;
+    tdm_window window; /* of one block */
     tdm_extract *block;
 };
 
 static bool is_whole(const tdm_task *task)
 {
     return task->model_batch.bytes == task->featurizer->batch.bytes;
-}
-
-static tdm_status allocate_output(tdm_scorer *scorer)
-{
-    const tdm_task *task = scorer->task;
-    tdm_matrix output;
-    if (task->output == NULL)
-        return TDM_OK;
-    TDM_TRY(tdm_model_output(scorer->model, task->output, &output));
-    scorer->of_tokens = output.rows != task->model_batch.batch_size;
-    const tdm_batch_layout *layout = &task->featurizer->batch;
-    int64_t rows = scorer->of_tokens ? layout->max_tokens : layout->batch_size;
-    return scorer->backend->type->host_alloc(
-        scorer->backend, (size_t)(rows * output.columns) * sizeof(float), &scorer->output);
 }
 
 static tdm_status allocate(tdm_scorer *scorer)
@@ -53,7 +36,7 @@ static tdm_status allocate(tdm_scorer *scorer)
         TDM_TRY(backend->type->alloc(backend, layout->bytes, &scorer->device));
     TDM_TRY(tdm_batch_parts_create(layout, &task->model_batch, backend, &scorer->parts));
     TDM_TRY(backend->type->alloc(backend, sizeof *scorer->device_scalars, &scorer->device_scalars));
-    return allocate_output(scorer);
+    return tdm_outputs_init(&scorer->outputs, scorer->model, task, backend);
 }
 
 tdm_status tdm_scorer_create(tdm_model *model, const tdm_task *task, tdm_backend *backend,
@@ -83,8 +66,7 @@ void tdm_scorer_destroy(tdm_scorer *scorer)
     tdm_batch_parts_destroy(scorer->parts);
     if (scorer->batch.data != NULL)
         type->host_free(scorer->backend, scorer->batch.data);
-    if (scorer->output != NULL)
-        type->host_free(scorer->backend, scorer->output);
+    tdm_outputs_deinit(&scorer->outputs);
     if (scorer->device != NULL)
         type->free(scorer->backend, scorer->device);
     if (scorer->device_scalars != NULL)
@@ -159,32 +141,6 @@ static tdm_status put_scalars(tdm_scorer *scorer)
                                   sizeof scorer->scalars, NULL);
 }
 
-/* Copies what the model put out for rows of the batch, or for their tokens. */
-static tdm_status take_output(tdm_scorer *scorer, tdm_row_range rows)
-{
-    const tdm_task *task = scorer->task;
-    int64_t begin = rows.begin, end = rows.end;
-    tdm_matrix output;
-    if (scorer->output == NULL)
-        return TDM_OK;
-    TDM_TRY(tdm_model_output(scorer->model, task->output, &output));
-    if (scorer->of_tokens) {
-        int tensor = tdm_batch_layout_find(scorer->batch.layout, "cu_seqlens");
-        const int32_t *cu_seqlens = tdm_batch_data(&scorer->batch, tensor);
-        begin = cu_seqlens[rows.begin];
-        end = cu_seqlens[rows.end];
-    }
-    for (int64_t row = begin; row < end; row++) {
-        int64_t some = output.stride == output.columns ? end - row : 1;
-        TDM_TRY(scorer->backend->type->copy_out(
-            scorer->backend, scorer->output + row * output.columns,
-            (const float *)output.data + (row - begin) * output.stride,
-            (size_t)(some * output.columns) * sizeof(float), NULL));
-        row += some - 1;
-    }
-    return TDM_OK;
-}
-
 static tdm_status run_parts(tdm_scorer *scorer, const unsigned char *data)
 {
     tdm_batch_parts_begin(scorer->parts, &scorer->batch, data);
@@ -195,7 +151,7 @@ static tdm_status run_parts(tdm_scorer *scorer, const unsigned char *data)
         if (part == NULL)
             return TDM_OK;
         TDM_TRY(tdm_model_forward(scorer->model, part, scorer->device_scalars, false, NULL));
-        TDM_TRY(take_output(scorer, rows));
+        TDM_TRY(tdm_outputs_take(&scorer->outputs, &scorer->batch, rows));
     }
 }
 
@@ -221,6 +177,7 @@ tdm_status tdm_scorer_run(tdm_scorer *scorer, tdm_outcome *out)
     TDM_TRY(backend->type->copy_out(backend, &scorer->scalars, scorer->device_scalars,
                                     sizeof scorer->scalars, NULL));
     TDM_TRY(backend->type->stream_sync(backend, NULL));
-    *out = (tdm_outcome){.batch = batch, .scalars = &scorer->scalars, .output = scorer->output};
+    *out =
+        (tdm_outcome){.batch = batch, .scalars = &scorer->scalars, .output = scorer->outputs.host};
     return TDM_OK;
 }

@@ -114,10 +114,7 @@ static tdm_status allocate(tdm_training *training)
     TDM_TRY(type->alloc(session->backend, sizeof(tdm_step_scalars), &training->device_scalars));
     TDM_TRY(tdm_batch_parts_create(&session->task.featurizer->batch, &session->task.model_batch,
                                    session->backend, &training->parts));
-    if (session->task.output != NULL && !session->properties.host_memory)
-        TDM_TRY(type->host_alloc(session->backend,
-                                 (size_t)session->task.model_batch.batch_size * sizeof(float),
-                                 &training->output));
+    TDM_TRY(tdm_outputs_init(&training->outputs, session->model, &session->task, session->backend));
     TDM_TRY(tdm_train_state_init(&training->state, &session->task.metrics,
                                  (tdm_keep_best)recipe->checkpoint.keep_best));
     TDM_TRY(tdm_bad_record_log_create(
@@ -347,8 +344,7 @@ static void close_training(tdm_training *training)
     tdm_train_state_deinit(&training->state);
     if (training->device_scalars != NULL)
         session->backend->type->free(session->backend, training->device_scalars);
-    if (training->output != NULL)
-        session->backend->type->host_free(session->backend, training->output);
+    tdm_outputs_deinit(&training->outputs);
     tdm_batch_parts_destroy(training->parts);
     tdm_session_deinit(session);
     tdm_run_folder_close(training->folder);

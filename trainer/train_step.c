@@ -42,11 +42,13 @@ static tdm_status run_parts(tdm_training *training, const tdm_fed_batch *fed,
     tdm_batch_parts_begin(training->parts, &fed->delivery->batch, fed->data);
     for (bool accumulate = false;; accumulate = true) {
         const unsigned char *part;
-        TDM_TRY(tdm_batch_parts_next(training->parts, &part, NULL));
+        tdm_row_range rows;
+        TDM_TRY(tdm_batch_parts_next(training->parts, &part, &rows));
         if (part == NULL)
             return TDM_OK;
         TDM_TRY(tdm_model_forward(model, part, scalars, true, NULL));
         TDM_TRY(tdm_model_backward(model, part, scalars, accumulate, NULL));
+        TDM_TRY(tdm_outputs_take(&training->outputs, &fed->delivery->batch, rows));
         *data = part;
     }
 }
@@ -60,25 +62,7 @@ static tdm_status launch(tdm_training *training, const tdm_fed_batch *fed)
     TDM_TRY(write_scalars(training, fed));
     TDM_TRY(run_parts(training, fed, &data));
     TDM_TRY(tdm_optimizer_step(training->optimizer, data, scalars, NULL));
-    TDM_TRY(backend->type->copy_out(backend, &training->scalars, scalars, sizeof *scalars, NULL));
-    if (training->output == NULL)
-        return TDM_OK;
-    size_t bytes = (size_t)fed->delivery->batch.rows * sizeof(float);
-    tdm_matrix output;
-    TDM_TRY(tdm_model_output(training->session.model, training->session.task.output, &output));
-    return backend->type->copy_out(backend, training->output, output.data, bytes, NULL);
-}
-
-/* What the model put out for the batch; NULL where the task has no use for it. */
-static const float *output_of(const tdm_training *training)
-{
-    tdm_matrix output;
-    const char *name = training->session.task.output;
-    if (training->output != NULL)
-        return training->output;
-    if (name == NULL || tdm_model_output(training->session.model, name, &output) != TDM_OK)
-        return NULL;
-    return output.data;
+    return backend->type->copy_out(backend, &training->scalars, scalars, sizeof *scalars, NULL);
 }
 
 /* ---- numbers that are not finite ------------------------------------------------------------- */
@@ -102,7 +86,7 @@ static void describe_rows(const tdm_training *training, const tdm_batch *batch, 
                           size_t bytes)
 {
     const uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
-    const float *scores = output_of(training);
+    const float *scores = training->outputs.host;
     uint64_t first = samples[0], last = samples[0];
     int64_t bad = -1;
     for (int64_t i = 0; i < batch->rows; i++) {
@@ -154,7 +138,7 @@ static tdm_status account(tdm_training *training, const tdm_batch *batch)
     tdm_train_state *state = &training->state;
     const tdm_task *task = &training->session.task;
     const tdm_outcome outcome = {
-        .batch = batch, .scalars = &training->scalars, .output = output_of(training)};
+        .batch = batch, .scalars = &training->scalars, .output = training->outputs.host};
     TDM_TRY(task->type->add(task, &state->window, &outcome));
     state->step++;
     state->rows += batch->rows;

@@ -9,8 +9,8 @@
 #define TDM_TRAINER_TRAINING_H
 
 #include "trainer/batch_feed.h"
-#include "trainer/batch_parts.h"
 #include "trainer/evaluate.h"
+#include "trainer/outputs.h"
 #include "trainer/run_folder.h"
 #include "trainer/session.h"
 #include "trainer/train_state.h"
@@ -48,7 +48,7 @@ typedef struct tdm_training {
     tdm_bad_record_log *bad;
     tdm_step_scalars *device_scalars;
     tdm_step_scalars scalars;
-    float *output; /* a copy of the task's; NULL where the host reads the device's memory */
+    tdm_outputs outputs;
     tdm_batch_parts *parts;
     tdm_train_state state;
     int64_t start_rows;   /* of the state, when this process took over */
