@@ -213,7 +213,7 @@ static void time_dense(world *w)
     TIME(w, "weight_sum", weight_sum, .weights = w->weights, .batch = BATCH,
          .scalars = &w->scalars);
     TIME(w, "bce", bce, .logits = column[0], .labels = w->labels, .weights = w->weights,
-         .probabilities = column[1].data, .dlogits = column[2], .scalars = &w->scalars);
+         .probabilities = column[1], .dlogits = column[2], .scalars = &w->scalars);
     TIME(w, "dense_norm of 571 thousand", dense_norm, .x = w->slab[0], .count = SLAB,
          .scalars = &w->scalars);
     TIME(w, "prepare_update", prepare_update, .scalars = &w->scalars);

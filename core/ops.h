@@ -346,13 +346,13 @@ typedef struct tdm_weight_sum_args {
  * logits. */
 
 /* Binary cross-entropy from logits, in nats, of each element: l = max(z, 0) - z y + log(1 + e^-|z|),
- * w the row's weight; probabilities = σ(z) unless NULL. weight_sum counts elements. Correct: z > 0 as
+ * w the row's weight; probabilities = σ(z). weight_sum counts elements. Correct: z > 0 as
  * y > 0.5. */
 typedef struct tdm_bce_args {
-    tdm_matrix logits;    /* [rows, n] */
-    const float *labels;  /* [rows, n]; NULL: 0, and the loss says nothing */
-    const float *weights; /* [rows] */
-    float *probabilities; /* [rows, n] */
+    tdm_matrix logits;        /* [rows, n] */
+    const float *labels;      /* [rows, n]; NULL: 0, and the loss says nothing */
+    const float *weights;     /* [rows] */
+    tdm_matrix probabilities; /* [rows, n]; data NULL: not wanted */
     tdm_matrix dlogits;
     int loss;
     tdm_step_scalars *scalars;

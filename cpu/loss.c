@@ -105,8 +105,8 @@ static loss_sums bce_row(const loss_job *job, int64_t r)
         float probability = (z < 0.0f ? small : 1.0f) / (1.0f + small);
         sums.loss += (double)(fmaxf(z, 0.0f) - z * label + log1pf(small));
         sums.correct += (z > 0.0f) == (label > 0.5f) ? 1.0 : 0.0;
-        if (args->probabilities != NULL)
-            args->probabilities[r * n + c] = probability;
+        if (args->probabilities.data != NULL)
+            tdm_cpu_row(&args->probabilities, r)[c] = probability;
         if (args->dlogits.data != NULL)
             tdm_cpu_row(&args->dlogits, r)[c] = gradient_scale * (probability - label);
     }

@@ -24,7 +24,7 @@ static tdm_status run(const bce_loss_layer *layer, const tdm_step *step, tdm_mat
         .logits = tdm_step_value(step, layer->logits),
         .labels = layer->labels < 0 ? NULL : tdm_step_batch(step, layer->labels),
         .weights = weights,
-        .probabilities = tdm_step_value(step, layer->probabilities).data,
+        .probabilities = tdm_step_value(step, layer->probabilities),
         .dlogits = dlogits,
         .scalars = step->scalars,
         .rows = tdm_step_rows(step),

@@ -136,13 +136,6 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
 
 tdm_status tdm_recipe_check_training(const tdm_recipe *recipe)
 {
-    if (recipe->task != TDM_TASK_CTR) {
-        (void)tdm_config_fail(tdm_config_get(tdm_config_root(recipe->config), "task"),
-                              "%s cannot be trained yet; tandem check, features and bench features "
-                              "read such a recipe",
-                              tdm_task_names[recipe->task]);
-        return TDM_E_UNSUPPORTED;
-    }
     if (recipe->corpora.files.count == 0)
         return refuse(recipe, "data", "train",
                       "there is nothing to train on: name files here or on the command line");

@@ -4,11 +4,19 @@
 
 const tdm_task_type *tdm_task_type_of(const tdm_recipe *recipe)
 {
-    return recipe->task == TDM_TASK_MLM ? &tdm_masked_task : &tdm_ctr_task;
+    switch ((tdm_task_kind)recipe->task) {
+    case TDM_TASK_MLM:
+        return &tdm_masked_task;
+    case TDM_TASK_CLASSIFY:
+        return &tdm_labels_task;
+    case TDM_TASK_CTR:
+        break;
+    }
+    return &tdm_ctr_task;
 }
 
-tdm_status tdm_task_open(const tdm_recipe *recipe, const tdm_input *input, tdm_pool *pool,
-                         tdm_use use, tdm_task *out)
+tdm_status tdm_task_open(tdm_recipe *recipe, tdm_input *input, tdm_pool *pool, tdm_use use,
+                         tdm_task *out)
 {
     *out = (tdm_task){.type = tdm_task_type_of(recipe)};
     tdm_status status = out->type->open(out, recipe, input, pool, use);
@@ -33,6 +41,7 @@ void tdm_task_close(tdm_task *task)
     tdm_featurizer_destroy(task->featurizer);
     tdm_feature_spec_destroy(task->spec);
     tdm_tokenizer_close(task->tokenizer);
+    tdm_label_spec_destroy(task->labels);
     tdm_free(task->fields);
     *task = (tdm_task){0};
 }

@@ -27,6 +27,7 @@ typedef struct tdm_task {
     tdm_metrics_spec metrics;
     tdm_feature_spec *spec;   /* ctr */
     tdm_tokenizer *tokenizer; /* text */
+    tdm_label_spec *labels;   /* classify */
     tdm_model_field *fields;  /* ctr: of inputs */
 } tdm_task;
 
@@ -38,9 +39,9 @@ typedef struct tdm_outcome {
 } tdm_outcome;
 
 struct tdm_task_type {
-    /* From a recipe and what it reads. */
-    tdm_status (*open)(tdm_task *task, const tdm_recipe *recipe, const tdm_input *input,
-                       tdm_pool *pool, tdm_use use);
+    /* From a recipe, which is completed with what the input says, and that input. */
+    tdm_status (*open)(tdm_task *task, tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
+                       tdm_use use);
     /* From a run folder; *format is how its records are written. */
     tdm_status (*load)(tdm_task *task, const tdm_recipe *recipe, const char *folder, tdm_pool *pool,
                        tdm_use use, tdm_record_format **format);
@@ -56,8 +57,8 @@ struct tdm_task_type {
 const tdm_task_type *tdm_task_type_of(const tdm_recipe *recipe);
 
 /* On failure nothing is left to close. */
-TDM_MUST_CHECK tdm_status tdm_task_open(const tdm_recipe *recipe, const tdm_input *input,
-                                        tdm_pool *pool, tdm_use use, tdm_task *out);
+TDM_MUST_CHECK tdm_status tdm_task_open(tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
+                                        tdm_use use, tdm_task *out);
 TDM_MUST_CHECK tdm_status tdm_task_load(const tdm_recipe *recipe, const char *folder,
                                         tdm_pool *pool, tdm_use use, tdm_record_format **format,
                                         tdm_task *out);
@@ -69,6 +70,7 @@ TDM_MUST_CHECK tdm_status tdm_task_model(const tdm_task *task, const tdm_recipe 
 
 extern const tdm_task_type tdm_ctr_task;
 extern const tdm_task_type tdm_masked_task;
+extern const tdm_task_type tdm_labels_task;
 
 /* The feature spec of a ctr run folder and the shape of its records; see tdm_feature_spec_load(). */
 TDM_MUST_CHECK tdm_status tdm_run_load_features(const char *run_folder, tdm_feature_spec **spec,

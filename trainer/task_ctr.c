@@ -51,8 +51,8 @@ static tdm_ctr_use use_of(tdm_use use)
     return TDM_CTR_PREDICTION;
 }
 
-static tdm_status ctr_open(tdm_task *task, const tdm_recipe *recipe, const tdm_input *input,
-                           tdm_pool *pool, tdm_use use)
+static tdm_status ctr_open(tdm_task *task, tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
+                           tdm_use use)
 {
     TDM_TRY(tdm_recipe_feature_spec(recipe, input, &task->spec));
     TDM_TRY(tdm_ctr_featurizer_create(task->spec, tdm_input_format(input), pool,

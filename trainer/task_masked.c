@@ -1,30 +1,19 @@
 /* Masked tokens: the encoder guesses what was masked, and of pairs whether they belong together. */
-#include "trainer/task.h"
-
-#include "core/file.h"
-#include "core/memory.h"
-#include "data/options.h"
+#include "text/masked_batch.h"
 #include "text/text_featurizer.h"
-#include "text/tokenizer.h"
-#include "trainer/batch_parts.h"
-#include "trainer/run_folder.h"
+#include "trainer/task_text.h"
 
 static tdm_status make(tdm_task *task, const tdm_recipe *recipe, tdm_pool *pool)
 {
     TDM_TRY(tdm_text_featurizer_create(&recipe->text, task->tokenizer, pool,
                                        recipe->train.batch_tokens, (int)recipe->data.lanes,
                                        &task->featurizer));
-    task->inputs = (tdm_model_inputs){
-        .vocabulary = tdm_tokenizer_size(task->tokenizer),
-        .max_length = recipe->text.max_length,
-        .head = TDM_HEAD_MASKED,
-    };
-    return tdm_batch_part_layout(&task->featurizer->batch, recipe->train.micro_batch_tokens,
-                                 recipe->text.max_length, &task->model_batch);
+    task->metrics.type = &tdm_text_metrics_type;
+    return tdm_text_task_finish(task, recipe, TDM_HEAD_MASKED, 0);
 }
 
-static tdm_status masked_open(tdm_task *task, const tdm_recipe *recipe, const tdm_input *input,
-                              tdm_pool *pool, tdm_use use)
+static tdm_status masked_open(tdm_task *task, tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
+                              tdm_use use)
 {
     (void)input;
     (void)use;
@@ -32,70 +21,57 @@ static tdm_status masked_open(tdm_task *task, const tdm_recipe *recipe, const td
     return make(task, recipe, pool);
 }
 
-static tdm_status load_tokenizer(const char *folder, tdm_tokenizer **out)
-{
-    char *path;
-    *out = NULL;
-    TDM_TRY(tdm_path_join(folder, TDM_RUN_TOKENIZER, &path));
-    tdm_status status = tdm_tokenizer_open(path, NULL, out);
-    tdm_free(path);
-    return status;
-}
-
 static tdm_status masked_load(tdm_task *task, const tdm_recipe *recipe, const char *folder,
                               tdm_pool *pool, tdm_use use, tdm_record_format **format)
 {
     (void)use;
-    tdm_format_options options;
-    TDM_TRY(tdm_data_format_options(&recipe->data, &options));
-    TDM_TRY(tdm_record_format_create(&options, folder, "", 0, format));
-    TDM_TRY(load_tokenizer(folder, &task->tokenizer));
+    TDM_TRY(tdm_run_text_format(recipe, folder, format));
+    TDM_TRY(tdm_run_load_tokenizer(folder, &task->tokenizer));
     return make(task, recipe, pool);
-}
-
-static tdm_status masked_save(const tdm_task *task, const tdm_input *input, const char *folder)
-{
-    char *path;
-    (void)input;
-    TDM_TRY(tdm_path_join(folder, TDM_RUN_TOKENIZER, &path));
-    tdm_status status = tdm_tokenizer_save(task->tokenizer, path);
-    tdm_free(path);
-    return status;
-}
-
-static tdm_status masked_check(const tdm_task *task, const tdm_input *input, const char *folder)
-{
-    tdm_tokenizer *saved;
-    (void)input;
-    TDM_TRY(load_tokenizer(folder, &saved));
-    bool same = tdm_tokenizer_hash(saved) == tdm_tokenizer_hash(task->tokenizer);
-    tdm_tokenizer_close(saved);
-    TDM_FAIL_IF(!same, TDM_E_CONFIG,
-                "%s/%s: text.tokenizer is not what it was: change it back, or train into another "
-                "folder (output.dir)",
-                folder, TDM_RUN_TOKENIZER);
-    return TDM_OK;
-}
-
-static int64_t number_of(const tdm_batch *batch, const char *name)
-{
-    return *(const int64_t *)tdm_batch_data(batch, tdm_batch_layout_find(batch->layout, name));
 }
 
 static void masked_weigh(const tdm_task *task, const tdm_batch *batch, tdm_step_scalars *scalars)
 {
+    tdm_masked_batch masked = tdm_masked_batch_of(batch);
     (void)task;
-    scalars->losses[0].weight_sum = (double)number_of(batch, "mask_count");
-    scalars->losses[1].weight_sum = 0;
-    if (tdm_batch_layout_find(batch->layout, "pair_labels") >= 0)
-        scalars->losses[1].weight_sum = (double)batch->rows;
+    scalars->losses[0].weight_sum = (double)masked.mask_count;
+    scalars->losses[1].weight_sum = masked.pair_labels == NULL ? 0.0 : (double)masked.rows;
+}
+
+static int64_t count_unknown(const tdm_task *task, const tdm_masked_batch *batch)
+{
+    uint32_t unknown = (uint32_t)task->tokenizer->specials[TDM_SPECIAL_UNK];
+    int64_t count = 0;
+    for (int64_t r = 0; r < batch->rows; r++) {
+        tdm_token_range range = tdm_masked_batch_row(batch, r);
+        for (int64_t t = range.begin; t < range.end; t++)
+            count += batch->ids[t] == unknown;
+    }
+    return count;
+}
+
+static tdm_status masked_add(const tdm_task *task, tdm_metrics *metrics, const tdm_outcome *outcome)
+{
+    tdm_masked_batch batch = tdm_masked_batch_of(outcome->batch);
+    const tdm_batch_layout *layout = outcome->batch->layout;
+    int64_t padded = batch.row_stride * layout->batch_size;
+    tdm_text_counts_step step = {
+        .rows = batch.rows,
+        .tokens = batch.tokens,
+        .unknown = count_unknown(task, &batch),
+        .capacity = batch.row_stride > 0 ? padded : layout->max_tokens,
+    };
+    for (int i = 0; i < TDM_LOSSES; i++)
+        step.losses[i] = outcome->scalars->losses[i];
+    tdm_text_metrics_add(&metrics->text, &step);
+    return TDM_OK;
 }
 
 const tdm_task_type tdm_masked_task = {
     .open = masked_open,
     .load = masked_load,
-    .save = masked_save,
-    .check = masked_check,
+    .save = tdm_text_task_save,
+    .check = tdm_text_task_check,
     .weigh = masked_weigh,
-    .add = NULL,
+    .add = masked_add,
 };

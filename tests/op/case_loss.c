@@ -50,7 +50,7 @@ bool case_bce(op_world *world, int n, tdm_bce_args *args)
     args->labels = labels;
     args->weights = loss_matrix(world, "weights", s, 1, 0, OP_POSITIVE).data;
     if (n % 4 != 1)
-        args->probabilities = op_floats(world, "probabilities", s.batch * columns, OP_NAN);
+        args->probabilities = loss_matrix(world, "probabilities", s, columns, n % 2, OP_NAN);
     if (n % 4 != 2)
         args->dlogits =
             n % 5 == 0 ? args->logits : loss_matrix(world, "dlogits", s, columns, n % 3, OP_NAN);

@@ -39,8 +39,8 @@ void reference_bce(op_world *world, const tdm_bce_args *args)
         double probability = 1.0 / (1.0 + exp(-z));
         loss->loss_sum += weight * (fmax(z, 0.0) - z * label + log1p(exp(-fabs(z))));
         loss->correct_sum += (z > 0.0) == (label > 0.5) ? weight : 0.0;
-        if (args->probabilities != NULL)
-            *op_value(world, args->probabilities + i) = probability;
+        if (args->probabilities.data != NULL)
+            *op_at(world, &args->probabilities, i / n, i % n) = probability;
         give_gradient(world, &args->dlogits, i / n, i % n, factor * (probability - label),
                       factor * (probability + label));
     }
