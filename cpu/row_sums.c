@@ -18,15 +18,16 @@ static void run_tile(void *context, int64_t index)
 {
     const sums_job *job = context;
     const tdm_row_sums *work = job->work;
-    float *partials = job->partials + index * job->tile_floats;
     tdm_row_tile tile = {.kernels = job->kernels,
                          .args = work->args,
                          .begin = index * TILE_ROWS,
-                         .end = tdm_cpu_min(work->rows, (index + 1) * TILE_ROWS),
-                         .room = partials + job->targets * work->columns};
-    memset(partials, 0, (size_t)(job->targets * work->columns) * sizeof(float));
-    for (int t = 0; t < job->targets; t++)
-        tile.sums[t] = partials + t * work->columns;
+                         .end = tdm_cpu_min(work->rows, (index + 1) * TILE_ROWS)};
+    float *next = job->tile_floats == 0 ? NULL : job->partials + index * job->tile_floats;
+    for (int t = 0; t < job->targets; t++, next += work->columns) {
+        tile.sums[t] = next;
+        memset(next, 0, (size_t)work->columns * sizeof(float));
+    }
+    tile.room = next;
     work->run(&tile);
 }
 
