@@ -67,7 +67,8 @@ tdm_attention_tile tdm_attention_tile_at(const tdm_attention_job *job, int64_t i
 }
 
 void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, int64_t first,
-                        tdm_token_range range, int64_t part, int64_t head, tdm_fetch *fetch)
+                        tdm_token_range range, int64_t part, int64_t head, bool write,
+                        tdm_fetch *fetch)
 {
     if (range.begin >= range.end)
         return;
@@ -75,7 +76,8 @@ void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, 
     fetch->runs[fetch->run_count++] = (tdm_fetch_run){
         .row = tdm_cpu_row(matrix, first + range.begin) + (part * job->heads + head) * job->dim,
         .stride = matrix->stride,
-        .count = range.end - range.begin};
+        .count = range.end - range.begin,
+        .write = write};
 }
 
 typedef struct clear_job {
@@ -253,9 +255,9 @@ static void want_head(const tdm_attention_job *job, const tdm_attention_tile *ti
     tdm_token_range queries = tdm_attention_chunk(job, length, tile->chunk);
     int64_t begin = queries.begin > job->window ? queries.begin - job->window : 0;
     tdm_token_range keys = tdm_attention_chunk(job, length, begin / job->chunk);
-    tdm_attention_want(job, &job->qkv, first, queries, 0, head, fetch);
-    tdm_attention_want(job, &job->qkv, first, keys, 2, head, fetch);
-    tdm_attention_want(job, &job->qkv, first, keys, 1, head, fetch);
+    tdm_attention_want(job, &job->qkv, first, queries, 0, head, false, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 2, head, false, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 1, head, false, fetch);
 }
 
 /* Wants what comes behind chunk `k` of the keys: the next one, the next head, or the next tile. */
@@ -267,9 +269,11 @@ static void plan_fetch(forward_part *part, int64_t k)
     tdm_token_range keys = tdm_attention_chunk(job, tile->tokens.end - first, k + 1);
     tdm_token_range seen = tdm_attention_seen(job, part->queries, keys);
     part->fetch.run_count = 0;
+    tdm_attention_want(job, &part->args->out, first, part->queries, 0, part->head, true,
+                       &part->fetch);
     if (seen.begin < seen.end) {
-        tdm_attention_want(job, &job->qkv, first, keys, 2, part->head, &part->fetch);
-        tdm_attention_want(job, &job->qkv, first, keys, 1, part->head, &part->fetch);
+        tdm_attention_want(job, &job->qkv, first, keys, 2, part->head, false, &part->fetch);
+        tdm_attention_want(job, &job->qkv, first, keys, 1, part->head, false, &part->fetch);
     } else if (part->head + 1 < tile->head_end) {
         want_head(job, tile, part->head + 1, &part->fetch);
     } else if (part->index + 1 < job->tiles) {

@@ -77,9 +77,11 @@ static inline int64_t tdm_attention_pad(int64_t count)
 }
 
 /* Wants tokens [range.begin, range.end) of a sequence, that begins at token `first`, of one head in
- * part `part` of the columns of a matrix: 0 the queries, 1 the keys, 2 the values. */
+ * part `part` of the columns of a matrix: 0 the queries, 1 the keys, 2 the values. What is wanted last
+ * is fetched first. */
 void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, int64_t first,
-                        tdm_token_range range, int64_t part, int64_t head, tdm_fetch *fetch);
+                        tdm_token_range range, int64_t part, int64_t head, bool write,
+                        tdm_fetch *fetch);
 
 /* Takes `count` words, aligned, from a thread's scratch; NULL where base is NULL, to find the size. */
 void *tdm_attention_take(unsigned char *base, size_t *used, int64_t count);

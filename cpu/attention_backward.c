@@ -222,11 +222,11 @@ static void want_head(const backward_part *part, const tdm_attention_tile *tile,
     tdm_token_range queries, keys;
     if (!find_ranges(job, tile, part->pass, &queries, &keys))
         return;
-    tdm_attention_want(job, &args->out, first, queries, 0, head, fetch);
-    tdm_attention_want(job, &args->dout, first, queries, 0, head, fetch);
-    tdm_attention_want(job, &job->qkv, first, queries, 0, head, fetch);
-    tdm_attention_want(job, &job->qkv, first, keys, 2, head, fetch);
-    tdm_attention_want(job, &job->qkv, first, keys, 1, head, fetch);
+    tdm_attention_want(job, &args->out, first, queries, 0, head, false, fetch);
+    tdm_attention_want(job, &args->dout, first, queries, 0, head, false, fetch);
+    tdm_attention_want(job, &job->qkv, first, queries, 0, head, false, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 2, head, false, fetch);
+    tdm_attention_want(job, &job->qkv, first, keys, 1, head, false, fetch);
 }
 
 /* Wants what the next head needs, or the next tile. */
@@ -234,13 +234,18 @@ static void plan_fetch(backward_part *part)
 {
     const tdm_attention_job *job = part->job;
     const tdm_attention_tile *tile = &part->tile;
+    const tdm_matrix *gradients = &part->args->dqkv;
+    int64_t first = tile->tokens.begin;
     part->fetch.run_count = 0;
+    tdm_attention_want(job, gradients, first, part->keys, 2, part->head, true, &part->fetch);
+    tdm_attention_want(job, gradients, first, part->keys, 1, part->head, true, &part->fetch);
     if (part->head + 1 < tile->head_end) {
         want_head(part, tile, part->head + 1, &part->fetch);
     } else if (part->index + 1 < job->tiles) {
         tdm_attention_tile next = tdm_attention_tile_at(job, part->index + 1);
         want_head(part, &next, next.head, &part->fetch);
     }
+    tdm_attention_want(job, gradients, first, part->queries, 0, part->head, true, &part->fetch);
 }
 
 static void run_part(backward_part *part)

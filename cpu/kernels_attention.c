@@ -141,8 +141,12 @@ static ALWAYS_INLINE void fetch_some(tdm_fetch *fetch)
         return;
     tdm_fetch_run *run = &fetch->runs[fetch->run_count - 1];
     for (int i = 0; i < FETCH_ROWS && run->count > 0; i++, run->count--) {
-        for (int64_t d = 0; d < fetch->columns; d += LINE)
-            __builtin_prefetch(run->row + d, 0, 2);
+        for (int64_t d = 0; d < fetch->columns; d += LINE) {
+            if (run->write)
+                __builtin_prefetch(run->row + d, 1, 3);
+            else
+                __builtin_prefetch(run->row + d, 0, 2);
+        }
         run->row += run->stride;
     }
     fetch->run_count -= run->count == 0;

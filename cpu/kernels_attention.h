@@ -26,6 +26,7 @@ typedef struct tdm_panels {
 typedef struct tdm_fetch_run {
     const float *row; /* the next one */
     int64_t stride, count;
+    bool write; /* they are wanted to be written */
 } tdm_fetch_run;
 
 typedef struct tdm_fetch {

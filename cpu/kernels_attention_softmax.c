@@ -41,12 +41,16 @@ static ALWAYS_INLINE vector keep(const tdm_dropout_row *draws, const uint32_t *d
 
 static ALWAYS_INLINE float max_lanes(vector values)
 {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)values);
+#else
     float lanes[WIDTH];
     store(lanes, values);
     float largest = lanes[0];
     for (int i = 1; i < WIDTH; i++)
         largest = lanes[i] > largest ? lanes[i] : largest;
     return largest;
+#endif
 }
 
 static ALWAYS_INLINE void store_weights(unit *row, int64_t column, vector weights)
