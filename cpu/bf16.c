@@ -11,12 +11,21 @@ static inline int64_t min(int64_t a, int64_t b)
 
 /* ---- anywhere -------------------------------------------------------------------------------- */
 
-static void pack_rows(const tdm_bf16_source *from, int64_t columns, tdm_bf16 *to)
+static void pack_rows(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
-    for (int64_t r = 0; r < from->rows; r++, to += columns) {
+    for (int64_t r = 0; r < from->rows; r++, to += depth) {
         const float *row = from->data + r * from->stride;
         for (int64_t c = 0; c < from->columns; c++)
             to[c] = tdm_bf16_from_float(row[c]);
+    }
+}
+
+static void pack_rows_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+{
+    for (int64_t d = 0; d < from->rows; d++) {
+        const float *across = from->data + d * from->stride;
+        for (int64_t r = 0; r < from->columns; r++)
+            to[r * depth + d] = tdm_bf16_from_float(across[r]);
     }
 }
 
@@ -59,9 +68,9 @@ TARGET static inline __m512i round_both(__m512 low, __m512 high)
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-TARGET static void pack_rows_avx512(const tdm_bf16_source *from, int64_t columns, tdm_bf16 *to)
+TARGET static void pack_rows_avx512(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
-    for (int64_t r = 0; r < from->rows; r++, to += columns) {
+    for (int64_t r = 0; r < from->rows; r++, to += depth) {
         const float *row = from->data + r * from->stride;
         int64_t c = 0;
         for (; c + 32 <= from->columns; c += 32)
@@ -75,25 +84,26 @@ TARGET static void pack_rows_avx512(const tdm_bf16_source *from, int64_t columns
     }
 }
 
+/* Sixteen columns of rows `row` and `row` + 1, the numbers of a column side by side. What is not in
+ * the source is zero. */
+TARGET static inline __m512i load_pairs(const tdm_bf16_source *from, int64_t row, int64_t column)
+{
+    /* 0, 16, 1, 17, …: a number of the lower half, then one of the upper half */
+    const __m512i lower = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i order = _mm512_or_si512(
+        lower, _mm512_slli_epi32(_mm512_add_epi32(lower, _mm512_set1_epi32(16)), 16));
+    int64_t count = from->columns - column;
+    const float *first = from->data + row * from->stride + column;
+    __m512 low = load_some(first, row < from->rows ? count : 0);
+    __m512 high = load_some(first + from->stride, row + 1 < from->rows ? count : 0);
+    return _mm512_permutexvar_epi16(order, round_both(low, high));
+}
+
 TARGET static void pack_panel_avx512(const tdm_bf16_source *from, tdm_bf16 *to)
 {
-    /* 0, 16, 1, 17, …: a number of the lower half beside one of the upper half */
-    const __m512i pairs = _mm512_or_si512(
-        _mm512_cvtepu16_epi32(
-            _mm256_set_epi16(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)),
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23,
-                                                                 22, 21, 20, 19, 18, 17, 16)),
-                          16));
     for (int64_t r = 0; r < from->rows; r += 2, to += 2 * PANEL) {
-        const float *row = from->data + r * from->stride;
-        bool odd = r + 1 == from->rows;
-        const float *next = odd ? row : row + from->stride;
-        for (int64_t c = 0; c < from->columns; c += 16) {
-            int64_t count = from->columns - c;
-            __m512i both =
-                round_both(load_some(row + c, count), load_some(next + c, odd ? 0 : count));
-            _mm512_storeu_si512(to + 2 * c, _mm512_permutexvar_epi16(pairs, both));
-        }
+        for (int64_t c = 0; c < from->columns; c += 16)
+            _mm512_storeu_si512(to + 2 * c, load_pairs(from, r, c));
     }
 }
 
@@ -125,23 +135,36 @@ TARGET static inline void transpose16(__m512i rows[16])
     }
 }
 
-/* A pair of rows of the panel is one word here: 16 columns of 16 words at a time. */
+/* Two numbers side by side are one word here, so that 16 by 32 numbers turn as 16 by 16 words. */
+TARGET static void pack_rows_turned_avx512(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+{
+    for (int64_t r = 0; r < from->columns; r += 16) {
+        int64_t rows = min(from->columns - r, 16);
+        for (int64_t d = 0; d < from->rows; d += 32) {
+            __m512i words[16];
+            for (int64_t i = 0; i < 16; i++)
+                words[i] = load_pairs(from, d + 2 * i, r);
+            transpose16(words);
+            for (int64_t i = 0; i < rows; i++)
+                _mm512_storeu_si512(to + (r + i) * depth + d, words[i]);
+        }
+    }
+}
+
 TARGET static void pack_panel_turned_avx512(const tdm_bf16_source *from, tdm_bf16 *to)
 {
     for (int64_t c = 0; c < from->rows; c += 16) {
-        int64_t columns = min(from->rows - c, 16);
-        const float *column = from->data + c * from->stride;
-        for (int64_t r = 0; r < from->columns; r += 32) {
-            int64_t count = from->columns - r;
+        for (int64_t d = 0; d < from->columns; d += 32) {
+            int64_t count = from->columns - d;
             __m512i words[16];
             for (int64_t i = 0; i < 16; i++) {
-                const float *run = column + (i < columns ? i * from->stride : 0) + r;
-                int64_t some = i < columns ? count : 0;
+                const float *run = from->data + (c + i) * from->stride + d;
+                int64_t some = c + i < from->rows ? count : 0;
                 words[i] = round_both(load_some(run, some), load_some(run + 16, some - 16));
             }
             transpose16(words);
             for (int64_t i = 0; i < 16 && 2 * i < count; i++)
-                _mm512_storeu_si512(to + ((r / 2 + i) * PANEL + c) * 2, words[i]);
+                _mm512_storeu_si512(to + ((d / 2 + i) * PANEL + c) * 2, words[i]);
         }
     }
 }
@@ -173,15 +196,16 @@ tdm_cpu_level tdm_bf16_levels = {.count = 2, .supported = supported, .chosen = -
 
 /* What packs the source alone, for each level. */
 typedef struct bf16_loops {
-    void (*rows)(const tdm_bf16_source *from, int64_t columns, tdm_bf16 *to);
+    void (*rows)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
+    void (*rows_turned)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
     void (*panel)(const tdm_bf16_source *from, tdm_bf16 *to);
     void (*panel_turned)(const tdm_bf16_source *from, tdm_bf16 *to);
 } bf16_loops;
 
 static const bf16_loops loops[] = {
-    {pack_rows, pack_panel, pack_panel_turned},
+    {pack_rows, pack_rows_turned, pack_panel, pack_panel_turned},
 #if defined(__x86_64__)
-    {pack_rows_avx512, pack_panel_avx512, pack_panel_turned_avx512},
+    {pack_rows_avx512, pack_rows_turned_avx512, pack_panel_avx512, pack_panel_turned_avx512},
 #endif
 };
 
@@ -201,33 +225,46 @@ static void clear(int64_t count, tdm_bf16 *to)
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-void tdm_bf16_pack(const tdm_bf16_source *from, int64_t rows, int64_t columns, tdm_bf16 *to)
+/* What [rows, depth] has and a source of used_rows and used_depth lacks. */
+static void clear_rows(int64_t used_rows, int64_t used_depth, int64_t rows, int64_t depth,
+                       tdm_bf16 *to)
 {
-    choose()->rows(from, columns, to);
-    for (int64_t r = 0; r < from->rows && from->columns < columns; r++)
-        clear(columns - from->columns, to + r * columns + from->columns);
-    clear((rows - from->rows) * columns, to + from->rows * columns);
+    for (int64_t r = 0; r < used_rows && used_depth < depth; r++)
+        clear(depth - used_depth, to + r * depth + used_depth);
+    clear((rows - used_rows) * depth, to + used_rows * depth);
 }
 
-/* Clears what a panel has and its source, of `depth` rows and `columns` columns, has not. */
-static void clear_around(int64_t depth, int64_t columns, int64_t rows, tdm_bf16 *to)
+static void clear_panel(int64_t used_depth, int64_t used_columns, int64_t depth, tdm_bf16 *to)
 {
-    int64_t pairs = (depth + 1) / 2;
-    for (int64_t p = 0; p < pairs && columns < PANEL; p++)
-        clear(2 * (PANEL - columns), to + 2 * (p * PANEL + columns));
-    for (int64_t c = 0; c < columns && depth % 2 == 1; c++)
+    int64_t pairs = (used_depth + 1) / 2;
+    for (int64_t p = 0; p < pairs && used_columns < PANEL; p++)
+        clear(2 * (PANEL - used_columns), to + 2 * (p * PANEL + used_columns));
+    for (int64_t c = 0; c < used_columns && used_depth % 2 == 1; c++)
         to[2 * ((pairs - 1) * PANEL + c) + 1] = 0;
-    clear((rows / 2 - pairs) * 2 * PANEL, to + pairs * 2 * PANEL);
+    clear((depth / 2 - pairs) * 2 * PANEL, to + pairs * 2 * PANEL);
 }
 
-void tdm_bf16_pack_panel(const tdm_bf16_source *from, int64_t rows, tdm_bf16 *to)
+void tdm_bf16_pack_rows(const tdm_bf16_source *from, int64_t rows, int64_t depth, tdm_bf16 *to)
+{
+    choose()->rows(from, depth, to);
+    clear_rows(from->rows, from->columns, rows, depth, to);
+}
+
+void tdm_bf16_pack_rows_turned(const tdm_bf16_source *from, int64_t rows, int64_t depth,
+                               tdm_bf16 *to)
+{
+    choose()->rows_turned(from, depth, to);
+    clear_rows(from->columns, from->rows, rows, depth, to);
+}
+
+void tdm_bf16_pack_panel(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
     choose()->panel(from, to);
-    clear_around(from->rows, from->columns, rows, to);
+    clear_panel(from->rows, from->columns, depth, to);
 }
 
-void tdm_bf16_pack_panel_turned(const tdm_bf16_source *from, int64_t rows, tdm_bf16 *to)
+void tdm_bf16_pack_panel_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
     choose()->panel_turned(from, to);
-    clear_around(from->columns, from->rows, rows, to);
+    clear_panel(from->columns, from->rows, depth, to);
 }

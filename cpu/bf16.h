@@ -40,15 +40,19 @@ typedef struct tdm_bf16_source {
     int64_t rows, columns, stride;
 } tdm_bf16_source;
 
-/* Columns of a panel: [rows / 2][TDM_BF16_PANEL][2], each pair of rows beside one another. */
-#define TDM_BF16_PANEL 64
+/* The first operand of a product: rows without gaps, each as long as the depth that is summed over.
+ * `to` is [rows, depth], at least as large as the source; what that lacks is zeros. */
+void tdm_bf16_pack_rows(const tdm_bf16_source *from, int64_t rows, int64_t depth, tdm_bf16 *to);
+/* The same of the source transposed: its columns are the rows. */
+void tdm_bf16_pack_rows_turned(const tdm_bf16_source *from, int64_t rows, int64_t depth,
+                               tdm_bf16 *to);
 
-/* `to` is [rows, columns] without gaps, at least as large as the source; zeros behind that. */
-void tdm_bf16_pack(const tdm_bf16_source *from, int64_t rows, int64_t columns, tdm_bf16 *to);
-/* `to` is one panel of `rows` rows, an even number; the source has at most TDM_BF16_PANEL columns. */
-void tdm_bf16_pack_panel(const tdm_bf16_source *from, int64_t rows, tdm_bf16 *to);
-/* The same of the source transposed: its rows are the panel's columns. */
-void tdm_bf16_pack_panel_turned(const tdm_bf16_source *from, int64_t rows, tdm_bf16 *to);
+/* The second operand, [depth, columns], is cut into panels [depth / 2][TDM_BF16_PANEL][2] of so many
+ * columns, in which two numbers that follow one another in a column lie side by side. Depths are
+ * even. The source is a panel or less; what it lacks is zeros. */
+#define TDM_BF16_PANEL 64
+void tdm_bf16_pack_panel(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
+void tdm_bf16_pack_panel_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
 
 /* Level 1 is AVX512_BF16. All give the same bits. */
 extern tdm_cpu_level tdm_bf16_levels;

@@ -2,49 +2,6 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* ---- gemm ------------------------------------------------------------------------------------ */
-
-typedef struct product_shape {
-    int64_t m, n, k;
-    int64_t invalid; /* rows of the batch behind the valid ones; -1: no count of rows */
-} product_shape;
-
-static const product_shape product_shapes[] = {
-    {1, 1, 1, -1},    {1, 1, 37, -1},   {1, 40, 1, 0},    {7, 1, 1, 2},     {300, 1, 40, 3},
-    {1, 67, 300, -1}, {67, 1, 300, -1}, {5, 3, 2, -1},    {17, 31, 13, 4},  {64, 48, 32, -1},
-    {33, 129, 65, 0}, {2, 530, 3, -1},  {530, 2, 35, 29}, {260, 97, 61, 7}, {97, 61, 530, 11},
-    {6, 5, 4, 6},     {6, 1, 4, 6},     {1, 4, 6, 6},     {300, 40, 1, 9},
-};
-
-enum { PLAIN, ACCUMULATE, BIAS, RELU, BIAS_RELU, MODES };
-
-bool case_gemm(op_world *world, int n, tdm_gemm_args *args)
-{
-    int mode = n % MODES, transposed = n / MODES % 4, shape = n / MODES / 4;
-    if (shape >= COUNT(product_shapes))
-        return false;
-    product_shape size = product_shapes[shape];
-    bool trans_a = transposed & 1, trans_b = transposed & 2;
-    int64_t batch = trans_a ? size.k : size.m;
-    if (size.invalid > batch)
-        size.invalid = batch;
-    int64_t valid = size.invalid < 0 ? -1 : batch - size.invalid;
-    int64_t gap = shape % 3 * 5;
-    *args = (tdm_gemm_args){.trans_a = trans_a, .trans_b = trans_b};
-    args->accumulate = mode == ACCUMULATE;
-    args->a = op_matrix(world, "a", batch, trans_a ? size.m : size.k, valid, gap, OP_RANDOM);
-    args->b = op_matrix(world, "b", trans_b ? size.n : size.k, trans_b ? size.k : size.n,
-                        trans_a && !trans_b ? valid : -1, gap, OP_RANDOM);
-    args->c = op_matrix(world, "c", size.m, size.n, trans_a ? -1 : valid, gap,
-                        args->accumulate ? OP_TOTAL : OP_NAN);
-    if (mode == BIAS || mode == BIAS_RELU)
-        args->bias = op_floats(world, "bias", size.n, OP_RANDOM);
-    args->activation =
-        mode == RELU || mode == BIAS_RELU ? TDM_ACTIVATION_RELU : TDM_ACTIVATION_NONE;
-    args->rows = op_rows(world, valid);
-    return true;
-}
-
 /* ---- elements -------------------------------------------------------------------------------- */
 
 typedef struct element_shape {

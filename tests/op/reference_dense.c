@@ -2,36 +2,6 @@
 
 #include <math.h>
 
-void reference_gemm(op_world *world, const tdm_gemm_args *args)
-{
-    int64_t m = args->c.rows, n = args->c.columns;
-    int64_t k = args->trans_a ? args->a.rows : args->a.columns;
-    if (args->trans_a)
-        k = op_valid(world, args->rows, k);
-    else
-        m = op_valid(world, args->rows, m);
-    for (int64_t i = 0; i < m; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            double *c = op_at(world, &args->c, i, j);
-            double sum = args->accumulate ? *c : 0.0, magnitude = fabs(sum);
-            for (int64_t l = 0; l < k; l++) {
-                double a =
-                    args->trans_a ? *op_at(world, &args->a, l, i) : *op_at(world, &args->a, i, l);
-                double b =
-                    args->trans_b ? *op_at(world, &args->b, j, l) : *op_at(world, &args->b, l, j);
-                sum += a * b;
-                magnitude += fabs(a * b);
-            }
-            if (args->bias != NULL) {
-                sum += *op_value(world, args->bias + j);
-                magnitude += fabs(*op_value(world, args->bias + j));
-            }
-            *c = args->activation == TDM_ACTIVATION_RELU && sum < 0.0 ? 0.0 : sum;
-            world->magnitudes[c - world->values] = magnitude;
-        }
-    }
-}
-
 void reference_add(op_world *world, const tdm_add_args *args)
 {
     int64_t rows = op_valid(world, args->rows, args->x.rows);

@@ -14,6 +14,9 @@ TDM_OPS_LIST(REFERENCE_OP)
 double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
                       int64_t columns, int64_t column);
 
+/* x rounded to bfloat16. */
+double reference_bf16(double x);
+
 double reference_activation(tdm_activation activation, double x);
 
 #endif
