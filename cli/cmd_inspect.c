@@ -169,7 +169,7 @@ static void print_state(const inspection *found)
         return;
     printf("  last eval, step       %lld\n",
            (long long)json_integer_value(json_object_get(state, "eval_step")));
-    const tdm_metrics_type *type = &tdm_click_metrics_type;
+    const tdm_metrics_type *type = tdm_recipe_metrics(found->recipe).type;
     const json_t *eval = json_object_get(state, "eval");
     for (int i = 0; i < type->metric_count; i++) {
         const tdm_metric *metric = &type->metrics[i];

@@ -69,7 +69,7 @@ static tdm_status result_json(const tdm_recipe *recipe, const tdm_train_result *
             return status;
         }
     }
-    return tdm_console_json(json_pack(
+    json_t *json = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "run",
         recipe->output.dir, "step", (json_int_t)result->step, "epochs", (json_int_t)result->epoch,
         "rows", (json_int_t)result->rows, "seconds", tdm_json_number(result->seconds),
@@ -79,7 +79,9 @@ static tdm_status result_json(const tdm_recipe *recipe, const tdm_train_result *
         result->best_step >= 0 ? tdm_json_number(result->best_score) : json_null(), "records",
         (json_int_t)result->records, "bad_records", (json_int_t)result->bad_records,
         "encoding_errors", (json_int_t)result->encoding_errors, "resumed_step",
-        result->resumed_step >= 0 ? json_integer(result->resumed_step) : json_null()));
+        result->resumed_step >= 0 ? json_integer(result->resumed_step) : json_null());
+    (void)tdm_metrics_result_set_speed(&result->train, result->rows_per_second, json);
+    return tdm_console_json(json);
 }
 
 static tdm_status append_metrics(tdm_text *text, const char *title,
@@ -92,10 +94,12 @@ static tdm_status append_metrics(tdm_text *text, const char *title,
 static tdm_status append_result(tdm_text *text, const tdm_recipe *recipe,
                                 const tdm_train_result *result)
 {
-    TDM_TRY(tdm_text_printf(text, "%s: %s rows in %lld steps, %s, %s rows/s\n", recipe->output.dir,
+    const char *work;
+    double per_row = tdm_metrics_result_work(&result->train, &work);
+    TDM_TRY(tdm_text_printf(text, "%s: %s rows in %lld steps, %s, %s %s/s\n", recipe->output.dir,
                             tdm_count_text((double)result->rows), (long long)result->step,
                             tdm_duration_text(result->seconds),
-                            tdm_count_text(result->rows_per_second)));
+                            tdm_count_text(result->rows_per_second * per_row), work));
     if (result->bad_records > 0)
         TDM_TRY(tdm_text_printf(text, "%lld of %lld records were bad\n",
                                 (long long)result->bad_records, (long long)result->records));

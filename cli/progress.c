@@ -173,8 +173,11 @@ static void step_line(char line[LINE_BYTES], const tdm_train_status *status, boo
     if (!is_short)
         length += (size_t)snprintf(line + length, LINE_BYTES - length, "step %lld  %s rows  ",
                                    (long long)status->step, tdm_count_text((double)status->rows));
-    length += (size_t)snprintf(line + length, LINE_BYTES - length, "%3.0f%%  %s rows/s  ",
-                               100 * status->progress, tdm_count_text(status->rows_per_second));
+    const char *work;
+    double per_row = tdm_metrics_result_work(&status->window, &work);
+    length += (size_t)snprintf(line + length, LINE_BYTES - length, "%3.0f%%  %s %s/s  ",
+                               100 * status->progress,
+                               tdm_count_text(status->rows_per_second * per_row), work);
     length += append_metrics(line + length, LINE_BYTES - length, &status->window, STEP_METRICS,
                              STEP_DECIMALS);
     snprintf(line + length, LINE_BYTES - length, "%s left  %s",

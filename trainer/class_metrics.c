@@ -327,17 +327,18 @@ static tdm_status multiple_result(tdm_metrics *metrics, tdm_pool *pool, tdm_metr
     return TDM_OK;
 }
 
-#define TYPE(of, table, start, results)                                                            \
+#define TYPE(of, table, default_best, start, results)                                              \
     {                                                                                              \
         .name = (of), .metrics = (table), .metric_count = sizeof(table) / sizeof(table)[0],        \
-        .init = (start), .deinit = deinit, .reset = reset, .merge = merge, .save = save,           \
-        .restore = restore, .result = (results)                                                    \
+        .best = (default_best), .init = (start), .deinit = deinit, .reset = reset, .merge = merge, \
+        .save = save, .restore = restore, .result = (results)                                      \
     }
 
 const tdm_metrics_type tdm_binary_metrics_type =
-    TYPE("two classes", binary_table, init_binary, binary_result);
-const tdm_metrics_type tdm_class_metrics_type = TYPE("classes", class_table, init, class_result);
+    TYPE("two classes", binary_table, "accuracy", init_binary, binary_result);
+const tdm_metrics_type tdm_class_metrics_type =
+    TYPE("more than two classes", class_table, "accuracy", init, class_result);
 const tdm_metrics_type tdm_token_metrics_type =
-    TYPE("classes of tokens", token_table, init, token_result);
+    TYPE("classes of tokens", token_table, "micro_f1", init, token_result);
 const tdm_metrics_type tdm_multiple_metrics_type =
-    TYPE("any number of classes", multiple_table, init, multiple_result);
+    TYPE("any number of classes", multiple_table, "micro_f1", init, multiple_result);

@@ -235,9 +235,10 @@ static tdm_status result(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_resul
 }
 
 const tdm_metrics_type tdm_click_metrics_type = {
-    .name = "click",
+    .name = "clicks",
     .metrics = metrics_of_clicks,
     .metric_count = METRICS,
+    .best = "auc",
     .init = init,
     .deinit = deinit,
     .reset = reset,

@@ -1,8 +1,15 @@
 /* The metrics of binary predictions, over a training window (progressive: each row is predicted
- * before it is trained on) or over an evaluation: AUC (see auc.h), cross-entropy ("logloss"), that
- * as a share of what always predicting the mean label costs ("normalized_entropy": He et al.,
- * "Practical lessons from predicting clicks on ads at Facebook", 2014), mean prediction / mean
- * label ("calibration"), both means, and how many rows are positive.
+ * before it is trained on) or over an evaluation:
+ *
+ *   auc, auc_error       see auc.h
+ *   logloss              mean cross-entropy, in nats
+ *   normalized_entropy   logloss / that of always predicting mean_label (He et al., "Practical
+ *                        lessons from predicting clicks on ads at Facebook", 2014)
+ *   calibration          mean_prediction / mean_label
+ *   mean_label, mean_prediction
+ *   positives            rows whose label is above 1/2
+ *
+ * What is not defined (no rows, one class only) is NaN. Means are weighted.
  *
  * An accumulator belongs to one thread at a time; it is used through metrics.h but for adding. */
 #ifndef TDM_TRAINER_CLICK_METRICS_H
@@ -10,7 +17,7 @@
 
 #include "trainer/auc.h"
 
-/* Rows of weight 0 are counted nowhere. Means are weighted. */
+/* Rows of weight 0 are counted nowhere. */
 typedef struct tdm_click_metrics {
     int64_t rows;
     int64_t positives; /* rows whose label is above 1/2 */

@@ -3,6 +3,7 @@
 #include "core/json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 tdm_metrics_result tdm_metrics_result_make(const tdm_metric *metrics, int count, double value)
@@ -50,6 +51,16 @@ double tdm_metrics_result_work(const tdm_metrics_result *result, const char **na
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+
+int tdm_metrics_result_set_speed(const tdm_metrics_result *result, double rows_per_second,
+                                 json_t *object)
+{
+    const char *work;
+    char key[64];
+    double per_row = tdm_metrics_result_work(result, &work);
+    snprintf(key, sizeof key, "%s_per_second", work);
+    return json_object_set_new(object, key, tdm_json_number(rows_per_second * per_row));
+}
 
 tdm_status tdm_metrics_result_json(const tdm_metrics_result *result, json_t **out)
 {

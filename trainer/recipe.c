@@ -334,6 +334,14 @@ static tdm_status describe_models(int task, tdm_text *text)
     return tdm_text_printf(text, "\n");
 }
 
+static tdm_status describe_keep_best(int task, tdm_text *text)
+{
+    const tdm_config_schema *checkpoint = tdm_checkpoint_schema(task);
+    const tdm_config_schema last = {
+        .size = checkpoint->size, .keys = &checkpoint->keys[checkpoint->count - 1], .count = 1};
+    return tdm_config_describe(&last, "checkpoint", text);
+}
+
 /* What an mlm recipe has and a ctr recipe has not. */
 static tdm_status describe_mlm(tdm_text *text)
 {
@@ -348,6 +356,7 @@ static tdm_status describe_mlm(tdm_text *text)
     TDM_TRY(tdm_config_describe(&tdm_text_schema, "text", text));
     TDM_TRY(tdm_config_describe(&tdm_text_optimizer_schema, "optimizer", text));
     TDM_TRY(tdm_config_describe(&tokens, "train", text));
+    TDM_TRY(describe_keep_best(TDM_TASK_MLM, text));
     return describe_models(TDM_TASK_MLM, text);
 }
 

@@ -46,20 +46,11 @@ typedef struct tdm_train_options {
     int64_t threads;            /* 0: one a core */
 } tdm_train_options;
 
-typedef enum tdm_keep_best {
-    TDM_KEEP_BEST_AUC = 0,
-    TDM_KEEP_BEST_LOGLOSS = 1,
-    TDM_KEEP_BEST_NONE = 2,
-} tdm_keep_best;
-
-/* As a recipe says them, ended by NULL. */
-extern const char *const tdm_keep_best_names[];
-
 typedef struct tdm_checkpoint_options {
     int64_t every_steps;  /* 0: off */
     double every_minutes; /* 0: off */
     int64_t keep_last;
-    int keep_best; /* tdm_keep_best */
+    int keep_best; /* see tdm_keep_best_names() */
 } tdm_checkpoint_options;
 
 typedef struct tdm_recipe {
@@ -141,6 +132,18 @@ TDM_MUST_CHECK tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *i
 
 /* Opens the tokenizer of a recipe of text; freed with tdm_tokenizer_close(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out);
+
+/* How the recipe's results are measured. */
+tdm_metrics_spec tdm_recipe_metrics(const tdm_recipe *recipe);
+
+/* What checkpoint.keep_best may say of a task, ended by NULL: names of metrics, f1 for that which the
+ * kind of metrics has, none, and auto for the kind's own choice. */
+const char *const *tdm_keep_best_names(int task);
+
+/* The metric that checkpoint.keep_best says, NULL for none; completes the recipe where that is auto.
+ * TDM_E_CONFIG naming those that can be where this kind of metrics lacks it. */
+TDM_MUST_CHECK tdm_status tdm_recipe_best_metric(tdm_recipe *recipe, const tdm_metrics_type *type,
+                                                 const tdm_metric **out);
 
 /* Where caches lie: cache.dir, or the user's cache folder. In new memory, freed with tdm_free(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_cache_folder(const tdm_recipe *recipe, char **out);

@@ -18,6 +18,9 @@ const tdm_model_type *const *tdm_recipe_models(int task);
 #define TDM_TEXT_TRAIN_KEYS 3
 const tdm_config_schema *tdm_train_schema(int task);
 
+/* The keys of a task's `checkpoint` section; the last one is checkpoint.keep_best. */
+const tdm_config_schema *tdm_checkpoint_schema(int task);
+
 /* The section `model`, bound: a struct that begins with what every model has and goes on with the
  * options of the type, at TDM_MODEL_OPTIONS. */
 typedef struct tdm_model_section {

@@ -8,7 +8,6 @@
 const char *const tdm_task_names[] = {"ctr", "mlm", "classify", NULL};
 static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
 static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
-const char *const tdm_keep_best_names[] = {"auc", "logloss", "none", NULL};
 
 #define TRAIN(member) offsetof(tdm_train_options, member)
 
@@ -116,38 +115,54 @@ static const tdm_config_schema text_train_schema = {.size = sizeof(tdm_train_opt
 
 #define CHECKPOINT(member) offsetof(tdm_checkpoint_options, member)
 
-static const tdm_config_key checkpoint_keys[] = {
-    {.name = "every_steps",
-     .type = TDM_CONFIG_INT,
-     .offset = CHECKPOINT(every_steps),
-     .fallback = "0",
-     .min = 0,
-     .max = 1e15,
-     .help = "save so often; 0: off"},
-    {.name = "every_minutes",
-     .type = TDM_CONFIG_FLOAT,
-     .offset = CHECKPOINT(every_minutes),
-     .fallback = "10",
-     .min = 0,
-     .max = 1e9,
-     .help = "save so often; 0: off"},
-    {.name = "keep_last",
-     .type = TDM_CONFIG_INT,
-     .offset = CHECKPOINT(keep_last),
-     .fallback = "3",
-     .min = 1,
-     .max = 1e9,
-     .help = "checkpoints that are kept, beside the best"},
-    {.name = "keep_best",
-     .type = TDM_CONFIG_CHOICE,
-     .offset = CHECKPOINT(keep_best),
-     .fallback = "auc",
-     .choices = tdm_keep_best_names,
-     .help = "by which score of data.eval a checkpoint is the best"},
-};
+/* What differs between tasks is what the best is. */
+#define CHECKPOINT_KEYS(best, bests)                                                               \
+    {.name = "every_steps",                                                                        \
+     .type = TDM_CONFIG_INT,                                                                       \
+     .offset = CHECKPOINT(every_steps),                                                            \
+     .fallback = "0",                                                                              \
+     .min = 0,                                                                                     \
+     .max = 1e15,                                                                                  \
+     .help = "save so often; 0: off"},                                                             \
+        {.name = "every_minutes",                                                                  \
+         .type = TDM_CONFIG_FLOAT,                                                                 \
+         .offset = CHECKPOINT(every_minutes),                                                      \
+         .fallback = "10",                                                                         \
+         .min = 0,                                                                                 \
+         .max = 1e9,                                                                               \
+         .help = "save so often; 0: off"},                                                         \
+        {.name = "keep_last",                                                                      \
+         .type = TDM_CONFIG_INT,                                                                   \
+         .offset = CHECKPOINT(keep_last),                                                          \
+         .fallback = "3",                                                                          \
+         .min = 1,                                                                                 \
+         .max = 1e9,                                                                               \
+         .help = "checkpoints that are kept, beside the best"},                                    \
+    {                                                                                              \
+        .name = "keep_best", .type = TDM_CONFIG_CHOICE, .offset = CHECKPOINT(keep_best),           \
+        .fallback = (best), .choices = (bests),                                                    \
+        .help = "by which score of data.eval a checkpoint is the best"                             \
+    }
+
+static const char *const ctr_bests[] = {"auc", "logloss", "none", NULL};
+static const char *const mlm_bests[] = {"loss", "masked_accuracy", "none", NULL};
+static const char *const classify_bests[] = {"auto",    "accuracy", "f1",   "auc", "loss",
+                                             "pearson", "r2",       "none", NULL};
+
+static const tdm_config_key checkpoint_keys[] = {CHECKPOINT_KEYS("auc", ctr_bests)};
+static const tdm_config_key mlm_checkpoint_keys[] = {CHECKPOINT_KEYS("loss", mlm_bests)};
 
 static const tdm_config_schema checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
                                                     KEYS(checkpoint_keys)};
+static const tdm_config_schema mlm_checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
+                                                        KEYS(mlm_checkpoint_keys)};
+
+const char *const *tdm_keep_best_names(int task)
+{
+    return task == TDM_TASK_CLASSIFY ? classify_bests
+           : task == TDM_TASK_MLM    ? mlm_bests
+                                     : ctr_bests;
+}
 
 static const tdm_config_key cache_keys[] = {
     {.name = "dir",
@@ -228,7 +243,7 @@ static const tdm_config_key classify_keys[] = {
     SECTION(labels, &tdm_label_schema, "what is told of each text, and where it stands"),
     MODEL,
     SECTION(train, &text_train_schema, "how long, in what steps, on what"),
-    SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
+    SECTION(checkpoint, &mlm_checkpoint_schema, "when to save and what to keep"),
     SECTION(cache, &cache_schema, "where tokens are kept"),
     SECTION(output, &output_schema, "where results go"),
 };
@@ -248,6 +263,11 @@ const tdm_config_schema *tdm_recipe_schema(int task)
 const tdm_config_schema *tdm_train_schema(int task)
 {
     return task == TDM_TASK_CTR ? &train_schema : &text_train_schema;
+}
+
+const tdm_config_schema *tdm_checkpoint_schema(int task)
+{
+    return task == TDM_TASK_MLM ? &mlm_checkpoint_schema : &checkpoint_schema;
 }
 
 const tdm_model_type *const *tdm_recipe_models(int task)

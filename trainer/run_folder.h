@@ -42,17 +42,17 @@ const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
 /* ---- metrics.jsonl --------------------------------------------------------------------------- */
 
 /* Each line is a JSON object with "event", "step", "epoch" (completed ones) and "rows" (trained on
- * so far). Where it tells metrics, their keys are the names of the task's metrics
- * (metrics.h), their rows "scored_rows".
+ * so far). Where it tells metrics, their keys are those that click_metrics.h, text_metrics.h,
+ * class_metrics.h and regression_metrics.h list, and their rows "scored_rows".
  *
  *   "train"  progressive metrics since the line before, "learning_rate" and "gradient_norm" of the
- *            last step, "rows_per_second"
+ *            last step, "rows_per_second", of text also "tokens_per_second"
  *   "eval"   metrics of data.eval, "bad_records" in it, "best": the best so far
  *   "epoch"  an epoch ended
  *   "end"    the training ended; progressive metrics over all of it
  *
- * What is not defined is null. "seconds" (since the training began) and "rows_per_second" are
- * times; all else is a function of recipe and data, so that a training that was killed and resumed
+ * What is not defined is null. "seconds" (since the training began) and what is told a second
+ * are times; all else is a function of recipe and data, so that a training that was killed and resumed
  * leaves the same lines. */
 
 /* Appends a line; `line` has no newline. It reaches the disk with the next sync. */

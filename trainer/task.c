@@ -20,9 +20,12 @@ tdm_status tdm_task_open(tdm_recipe *recipe, tdm_input *input, tdm_pool *pool, t
 {
     *out = (tdm_task){.type = tdm_task_type_of(recipe)};
     tdm_status status = out->type->open(out, recipe, input, pool, use);
-    if (status != TDM_OK)
+    if (status != TDM_OK) {
         tdm_task_close(out);
-    return status;
+        return status;
+    }
+    out->metrics = tdm_recipe_metrics(recipe);
+    return TDM_OK;
 }
 
 tdm_status tdm_task_load(const tdm_recipe *recipe, const char *folder, tdm_pool *pool, tdm_use use,
@@ -31,9 +34,12 @@ tdm_status tdm_task_load(const tdm_recipe *recipe, const char *folder, tdm_pool 
     *out = (tdm_task){.type = tdm_task_type_of(recipe)};
     *format = NULL;
     tdm_status status = out->type->load(out, recipe, folder, pool, use, format);
-    if (status != TDM_OK)
+    if (status != TDM_OK) {
         tdm_task_close(out);
-    return status;
+        return status;
+    }
+    out->metrics = tdm_recipe_metrics(recipe);
+    return TDM_OK;
 }
 
 void tdm_task_close(tdm_task *task)

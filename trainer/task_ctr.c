@@ -34,7 +34,6 @@ static tdm_status describe_inputs(tdm_task *task)
     };
     task->model_batch = task->featurizer->batch;
     task->output = "probabilities";
-    task->metrics.type = &tdm_click_metrics_type;
     return TDM_OK;
 }
 

@@ -151,9 +151,10 @@ static tdm_status result(tdm_metrics *metrics, tdm_pool *pool, tdm_metrics_resul
 }
 
 const tdm_metrics_type tdm_text_metrics_type = {
-    .name = "text",
+    .name = "masked tokens",
     .metrics = metrics_of_text,
     .metric_count = METRICS,
+    .best = "loss",
     .reset = reset,
     .merge = merge,
     .save = save,

@@ -115,8 +115,7 @@ static tdm_status allocate(tdm_training *training)
     TDM_TRY(tdm_batch_parts_create(&session->task.featurizer->batch, &session->task.model_batch,
                                    session->backend, &training->parts));
     TDM_TRY(tdm_outputs_init(&training->outputs, session->model, &session->task, session->backend));
-    TDM_TRY(tdm_train_state_init(&training->state, &session->task.metrics,
-                                 (tdm_keep_best)recipe->checkpoint.keep_best));
+    TDM_TRY(tdm_train_state_init(&training->state, &session->task.metrics, training->best));
     TDM_TRY(tdm_bad_record_log_create(
         (tdm_bad_record_policy)recipe->data.on_bad_record, recipe->data.max_bad_records,
         tdm_run_folder_file(training->folder, TDM_RUN_QUARANTINE), &training->bad));
@@ -168,6 +167,7 @@ static tdm_status begin(tdm_training *training)
         TDM_TRY(adopt_block_bytes(recipe));
     /* Nothing is written before the inputs are open and the model is planned. */
     TDM_TRY(tdm_session_init(&training->session, recipe, control->stop));
+    TDM_TRY(tdm_recipe_best_metric(recipe, training->session.task.metrics.type, &training->best));
     TDM_TRY(tdm_run_folder_open(recipe->output.dir, control->resume, &training->folder));
     TDM_TRY(find_checkpoint(training, &step));
     TDM_TRY(allocate(training));

@@ -146,6 +146,12 @@ static void set_metrics(metrics_line *line, const tdm_metrics_result *metrics)
     json_decref(object);
 }
 
+static void set_speed(metrics_line *line, const tdm_metrics_result *metrics, double rows_per_second)
+{
+    set_real(line, "rows_per_second", rows_per_second);
+    line->failed |= tdm_metrics_result_set_speed(metrics, rows_per_second, line->json) != 0;
+}
+
 static tdm_status write_line(tdm_training *training, metrics_line *line)
 {
     char *text =
@@ -176,7 +182,7 @@ tdm_status tdm_training_log_window(tdm_training *training)
     set_real(&line, "learning_rate", state->learning_rate);
     set_real(&line, "gradient_norm", state->gradient_norm);
     set_real(&line, "seconds", training_seconds(training));
-    set_real(&line, "rows_per_second", seconds > 0 ? rows / seconds : NAN);
+    set_speed(&line, &progress->window, seconds > 0 ? rows / seconds : NAN);
     TDM_TRY(write_line(training, &line));
     TDM_TRY(tdm_metrics_merge(&state->total, &state->window));
     tdm_metrics_reset(&state->window);

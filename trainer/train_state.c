@@ -8,11 +8,10 @@
 #include <string.h>
 
 tdm_status tdm_train_state_init(tdm_train_state *state, const tdm_metrics_spec *metrics,
-                                tdm_keep_best keep_best)
+                                const tdm_metric *best)
 {
     const tdm_metrics_type *type = metrics->type;
-    *state =
-        (tdm_train_state){.eval_step = -1, .keep_best = keep_best, .best_step = -1, .end_step = -1};
+    *state = (tdm_train_state){.eval_step = -1, .best = best, .best_step = -1, .end_step = -1};
     state->eval = tdm_metrics_result_make(type->metrics, type->metric_count, 0);
     tdm_status status = tdm_metrics_init(&state->window, metrics, 0);
     if (status == TDM_OK)
@@ -36,15 +35,15 @@ bool tdm_train_state_is_better(const tdm_train_state *state, double score)
 {
     if (isnan(score) || state->best_step < 0)
         return !isnan(score);
-    return state->keep_best == TDM_KEEP_BEST_LOGLOSS ? score < state->best_score
-                                                     : score > state->best_score;
+    return state->best->goal == TDM_GOAL_LOWER ? score < state->best_score
+                                               : score > state->best_score;
 }
 
 tdm_status tdm_train_state_note_score(tdm_train_state *state)
 {
-    if (state->keep_best == TDM_KEEP_BEST_NONE)
+    if (state->best == NULL)
         return TDM_OK;
-    double score = tdm_metrics_result_get(&state->eval, tdm_keep_best_names[state->keep_best]);
+    double score = tdm_metrics_result_get(&state->eval, state->best->name);
     TDM_TRY(tdm_grow(&state->scores, &state->score_capacity, state->score_count + 1,
                      sizeof *state->scores));
     state->scores[state->score_count++] = (tdm_score){.step = state->step, .score = score};
@@ -215,6 +214,11 @@ static tdm_status unpack_scores(const json_t *object, tdm_train_state *state)
     return TDM_OK;
 }
 
+static const char *kind_of_scores(const tdm_train_state *state)
+{
+    return state->best == NULL ? "none" : state->best->name;
+}
+
 /* Before there was a key for it, what the recipe says stood for it. */
 static tdm_status unpack_kind_of_scores(const json_t *object, tdm_train_state *state)
 {
@@ -223,7 +227,7 @@ static tdm_status unpack_kind_of_scores(const json_t *object, tdm_train_state *s
         return TDM_OK;
     if (!json_is_string(saved))
         return damaged("keep_best");
-    if (strcmp(json_string_value(saved), tdm_keep_best_names[state->keep_best]) == 0)
+    if (strcmp(json_string_value(saved), kind_of_scores(state)) == 0)
         return TDM_OK;
     state->best_step = -1;
     state->score_count = 0;
@@ -244,7 +248,7 @@ static tdm_status pack(const tdm_train_state *state, int lanes, json_t *object)
     TDM_TRY(put(object, "version", json_integer(TDM_STATE_VERSION)));
     TDM_TRY(pack_entries(object, state));
     TDM_TRY(pack_position(object, &state->position, lanes));
-    TDM_TRY(put(object, "keep_best", json_string(tdm_keep_best_names[state->keep_best])));
+    TDM_TRY(put(object, "keep_best", json_string(kind_of_scores(state))));
     TDM_TRY(pack_scores(object, state));
     json_t *eval;
     TDM_TRY(tdm_metrics_result_json(&state->eval, &eval));

@@ -29,7 +29,7 @@ typedef struct tdm_train_state {
     tdm_metrics total;       /* progressive, before the window */
     int64_t eval_step;       /* of the last evaluation; -1: none */
     tdm_metrics_result eval; /* before the first one all of it is 0 */
-    tdm_keep_best keep_best; /* what scores are */
+    const tdm_metric *best;  /* what scores are; NULL: there are none */
     int64_t best_step;       /* -1: none */
     double best_score;
     int64_t end_step;  /* where the training ended and was logged as such; -1: not yet */
@@ -41,7 +41,7 @@ typedef struct tdm_train_state {
 
 TDM_MUST_CHECK tdm_status tdm_train_state_init(tdm_train_state *state,
                                                const tdm_metrics_spec *metrics,
-                                               tdm_keep_best keep_best);
+                                               const tdm_metric *best);
 void tdm_train_state_deinit(tdm_train_state *state);
 
 /* True where a step of this score would be the best; a NaN never is. */
@@ -51,7 +51,7 @@ bool tdm_train_state_is_better(const tdm_train_state *state, double score);
 TDM_MUST_CHECK tdm_status tdm_train_state_note_score(tdm_train_state *state);
 
 /* Both ways between the state and a JSON object. Reading: TDM_E_FORMAT naming the key that is
- * missing or wrong, TDM_E_VERSION where a newer tandem wrote it. `keep_best` stays as it is: where
+ * missing or wrong, TDM_E_VERSION where a newer tandem wrote it. `best` stays as it is: where
  * the saved scores are of another kind there is no best and there are no scores. */
 TDM_MUST_CHECK tdm_status tdm_train_state_save(const tdm_train_state *state, int lanes,
                                                json_t **out);

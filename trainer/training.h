@@ -42,7 +42,8 @@ typedef struct tdm_training {
     tdm_optimizer *optimizer;
     tdm_scorer *scorer; /* NULL: no evaluation */
     tdm_metrics eval_metrics;
-    bool eval_told; /* its bad records were told */
+    bool eval_told;         /* its bad records were told */
+    const tdm_metric *best; /* that checkpoints are kept by; NULL: none */
     tdm_pipeline *pipeline;
     tdm_batch_feed feed;
     tdm_bad_record_log *bad;

@@ -23,7 +23,7 @@ tdm_recipe *tdm_test_recipe(const char *folder, const char *data, const char *mo
 /* A file's whole text, zero-ended; freed with tdm_free(). */
 char *tdm_test_read(const char *path);
 
-/* metrics.jsonl without "seconds" and "rows_per_second"; freed with free(). */
+/* metrics.jsonl without its times; freed with tdm_free(). */
 char *tdm_test_metrics(const char *run_folder);
 
 /* Messages of core/log.h from now on, a line each, in a buffer that begins empty. */

@@ -51,7 +51,7 @@ START_TEST(test_defaults)
     ck_assert_double_eq(recipe->train.clip_norm, 0);
     ck_assert_double_eq(recipe->checkpoint.every_minutes, 10);
     ck_assert_int_eq(recipe->checkpoint.keep_last, 3);
-    ck_assert_int_eq(recipe->checkpoint.keep_best, TDM_KEEP_BEST_AUC);
+    ck_assert_str_eq(tdm_keep_best_names(recipe->task)[recipe->checkpoint.keep_best], "auc");
     ck_assert_str_eq(recipe->output.dir, "runs/small");
     ck_assert_ptr_eq(recipe->model_type, &tdm_deepfm);
     ck_assert_ptr_null(recipe->init_from);

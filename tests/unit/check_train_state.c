@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 #define LANES 3
 
@@ -31,10 +32,18 @@ static void count_free(void *memory)
 
 static const tdm_metrics_spec clicks = {.type = &tdm_click_metrics_type};
 
+static const tdm_metric *metric(const char *name)
+{
+    const tdm_metric *found = clicks.type->metrics;
+    while (strcmp(found->name, name) != 0)
+        found++;
+    return found;
+}
+
 static void fill(tdm_train_state *state)
 {
     static const float probabilities[] = {0.25f, 0.75f}, labels[] = {0, 1};
-    ck_assert_ok(tdm_train_state_init(state, &clicks, TDM_KEEP_BEST_AUC));
+    ck_assert_ok(tdm_train_state_init(state, &clicks, metric("auc")));
     state->step = 20;
     state->share = 0.1;
     state->position = (tdm_position){.epoch = 1, .batches = 4};
@@ -56,7 +65,7 @@ START_TEST(test_both_ways)
     json_t *saved;
     fill(&state);
     ck_assert_ok(tdm_train_state_save(&state, LANES, &saved));
-    ck_assert_ok(tdm_train_state_init(&restored, &clicks, TDM_KEEP_BEST_AUC));
+    ck_assert_ok(tdm_train_state_init(&restored, &clicks, metric("auc")));
     ck_assert_ok(tdm_train_state_restore(&restored, LANES, saved));
     ck_assert_int_eq(restored.step, 20);
     ck_assert_double_eq(restored.share, 0.1);
@@ -69,7 +78,7 @@ START_TEST(test_both_ways)
     ck_assert(isnan(tdm_metrics_result_get(&restored.eval, "auc")));
     ck_assert_double_eq(tdm_metrics_result_get(&restored.eval, "logloss"), 0.5);
     tdm_train_state_deinit(&restored);
-    ck_assert_ok(tdm_train_state_init(&restored, &clicks, TDM_KEEP_BEST_LOGLOSS));
+    ck_assert_ok(tdm_train_state_init(&restored, &clicks, metric("logloss")));
     ck_assert_ok(tdm_train_state_restore(&restored, LANES, saved));
     ck_assert_int_eq(restored.best_step, -1);
     ck_assert_uint_eq(restored.score_count, 0);
