@@ -21,3 +21,15 @@ tdm_status tdm_device_create(const tdm_recipe *recipe, tdm_pool *pool, tdm_backe
     }
     return tdm_gpu_create(pool, 0, out) == TDM_OK ? TDM_OK : tdm_cpu_create(pool, out);
 }
+
+tdm_status tdm_recipe_resolve_precision(tdm_recipe *recipe, const tdm_backend_properties *device)
+{
+    int *precision = &recipe->train.precision;
+    if (*precision == TDM_PRECISION_AUTO)
+        *precision = device->bf16 ? TDM_PRECISION_BF16 : TDM_PRECISION_FP32;
+    TDM_FAIL_IF(*precision == TDM_PRECISION_BF16 && !device->bf16, TDM_E_UNSUPPORTED,
+                "train.precision: %s has no products in bfloat16 (AVX512_BF16 or AMX): take fp32, "
+                "or auto",
+                device->name);
+    return TDM_OK;
+}

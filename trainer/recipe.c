@@ -139,8 +139,10 @@ static tdm_status complete(tdm_recipe *recipe)
                 : tdm_text_optimizer_resolve(optimizer, &recipe->optimizer));
     if (recipe->output.dir == NULL)
         TDM_TRY(default_output(recipe->path, &recipe->output.dir));
-    if (recipe->train.precision == TDM_PRECISION_AUTO)
+    if (recipe->train.precision == TDM_PRECISION_AUTO && recipe->task == TDM_TASK_CTR)
         recipe->train.precision = TDM_PRECISION_FP32;
+    if (recipe->task != TDM_TASK_CTR)
+        TDM_TRY(tdm_recipe_complete_phases(recipe));
     bool ends = recipe->train.max_steps > 0 && !tdm_recipe_reads_stdin(recipe);
     if (recipe->train.epochs == 0 && !ends)
         recipe->train.epochs = 1;
@@ -306,6 +308,11 @@ tdm_status tdm_recipe_emit(const tdm_recipe *recipe, tdm_text *text)
 {
     const tdm_config_schema *schema = tdm_recipe_schema(recipe->task);
     const tdm_model_section *section = recipe->model_section;
+    tdm_recipe plain;
+    if (recipe->task != TDM_TASK_CTR) {
+        plain = tdm_recipe_without_phase(recipe);
+        recipe = &plain;
+    }
     for (int i = 0; i < schema->count; i++) {
         const tdm_config_key *key = &schema->keys[i];
         const tdm_config_schema one = {.size = schema->size, .keys = key, .count = 1};

@@ -30,6 +30,14 @@ typedef enum tdm_device_choice {
     TDM_DEVICE_GPU = 2,
 } tdm_device_choice;
 
+/* A stretch of a training; what is 0 is as the recipe says otherwise. */
+typedef struct tdm_phase {
+    int64_t steps;
+    int64_t max_length;
+    int64_t batch_tokens;
+    int64_t micro_batch_tokens;
+} tdm_phase;
+
 typedef struct tdm_train_options {
     int64_t epochs;             /* 0: without end, until max_steps */
     int64_t max_steps;          /* 0: none */
@@ -37,6 +45,7 @@ typedef struct tdm_train_options {
     int64_t batch_tokens;       /* text */
     int64_t micro_batch_tokens; /* text: that go through the model at a time; 0: all */
     bool recompute;             /* text: layers run twice, to save memory */
+    tdm_sections phases;        /* text: of tdm_phase */
     int precision;              /* tdm_precision */
     double clip_norm;           /* 0: off */
     int64_t eval_every_steps;   /* 0: at the end only */
@@ -80,6 +89,7 @@ typedef struct tdm_recipe {
     void *model_options; /* bound by model_type->schema */
     char *init_from;     /* a run folder, NULL: none */
     /* private */
+    tdm_phase base_phase; /* what phases replace in text and train */
     void *model_section;
     tdm_config *config; /* owns nodes */
 } tdm_recipe;
@@ -113,6 +123,15 @@ void tdm_recipe_free(tdm_recipe *recipe);
  * that standard input, epochs, cache, schedule and data.eval fit together. TDM_E_UNSUPPORTED for a
  * task that cannot be trained yet. */
 TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
+
+/* Phases of a training of text, from 0; where the recipe has none there is one. `begin` is the steps
+ * before it; _of the one that follows `step` steps. */
+int64_t tdm_recipe_phase_count(const tdm_recipe *recipe);
+int64_t tdm_recipe_phase_begin(const tdm_recipe *recipe, int64_t phase);
+int64_t tdm_recipe_phase_of(const tdm_recipe *recipe, int64_t step);
+tdm_phase tdm_recipe_phase_get(const tdm_recipe *recipe, int64_t phase);
+/* Puts the phase's values into text.max_length, train.batch_tokens and train.micro_batch_tokens. */
+void tdm_recipe_set_phase(tdm_recipe *recipe, int64_t phase);
 
 /* Opens the files of data.train, in order, and completes the recipe with what order depends on:
  * data.block_bytes. `pool` and `cancel` may be NULL; see tdm_input_options. */

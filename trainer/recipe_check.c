@@ -33,12 +33,11 @@ static tdm_status refuse(const tdm_recipe *recipe, const char *section, const ch
     return tdm_fail(TDM_E_CONFIG, "%s: %s.%s: %s", recipe->path, section, key, message);
 }
 
-/* What tasks of text have in common. */
-static tdm_status check_text(const tdm_recipe *recipe)
+static tdm_status check_phase(const tdm_recipe *recipe, const tdm_phase *phase)
 {
     const tdm_bert_options *model = recipe->model_options;
-    long long lanes = recipe->data.lanes, tokens = recipe->train.batch_tokens;
-    long long length = recipe->text.max_length;
+    long long lanes = recipe->data.lanes, tokens = phase->batch_tokens;
+    long long length = phase->max_length;
     char message[256];
     if (tokens / lanes < length) {
         snprintf(message, sizeof message,
@@ -46,6 +45,23 @@ static tdm_status check_text(const tdm_recipe *recipe)
                  "would be enough",
                  tokens, tokens / lanes, lanes, length, length * lanes);
         return refuse(recipe, "train", "batch_tokens", message);
+    }
+    if (model->positions == TDM_POSITION_LEARNED && length > model->max_positions) {
+        snprintf(message, sizeof message, "%lld is less than text.max_length, %lld",
+                 (long long)model->max_positions, length);
+        return refuse(recipe, "model", "max_positions", message);
+    }
+    return TDM_OK;
+}
+
+/* What tasks of text have in common. */
+static tdm_status check_text(const tdm_recipe *recipe)
+{
+    const tdm_bert_options *model = recipe->model_options;
+    char message[256];
+    for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
+        tdm_phase phase = tdm_recipe_phase_get(recipe, i);
+        TDM_TRY(check_phase(recipe, &phase));
     }
     if (model->hidden % model->heads != 0) {
         snprintf(message, sizeof message, "%lld is not a multiple of model.heads, %lld",
@@ -105,16 +121,9 @@ static tdm_status check_batch_size(const tdm_recipe *recipe)
 
 tdm_status tdm_recipe_check(const tdm_recipe *recipe)
 {
-    const tdm_train_options *train = &recipe->train;
-    TDM_TRY(recipe->task == TDM_TASK_MLM        ? check_mlm(recipe)
-            : recipe->task == TDM_TASK_CLASSIFY ? check_classify(recipe)
-                                                : check_batch_size(recipe));
-    if (train->precision == TDM_PRECISION_BF16) {
-        (void)refuse(recipe, "train", "precision",
-                     "bf16 is not in this version of tandem; take fp32");
-        return TDM_E_UNSUPPORTED;
-    }
-    return TDM_OK;
+    return recipe->task == TDM_TASK_MLM        ? check_mlm(recipe)
+           : recipe->task == TDM_TASK_CLASSIFY ? check_classify(recipe)
+                                               : check_batch_size(recipe);
 }
 
 static tdm_status check_stdin(const tdm_recipe *recipe)

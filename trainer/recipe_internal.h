@@ -15,7 +15,7 @@ const tdm_config_schema *tdm_recipe_schema(int task);
 const tdm_model_type *const *tdm_recipe_models(int task);
 
 /* The keys of a task's `train` section; the last TDM_TEXT_TRAIN_KEYS are of text only. */
-#define TDM_TEXT_TRAIN_KEYS 3
+#define TDM_TEXT_TRAIN_KEYS 4
 const tdm_config_schema *tdm_train_schema(int task);
 
 /* The keys of a task's `checkpoint` section; the last one is checkpoint.keep_best. */
@@ -44,6 +44,13 @@ TDM_MUST_CHECK tdm_status tdm_model_section_bind(const tdm_model_type *const *mo
                                                  tdm_model_section **out);
 /* NULL is allowed. */
 void tdm_model_section_destroy(tdm_model_section *section);
+
+/* Of a task of text: finds max_steps and max_positions where the recipe leaves them to phases, and
+ * begins with the first. */
+TDM_MUST_CHECK tdm_status tdm_recipe_complete_phases(tdm_recipe *recipe);
+
+/* The recipe with the values that phases replace; it borrows everything. */
+tdm_recipe tdm_recipe_without_phase(const tdm_recipe *recipe);
 
 /* Checks that need nothing but the recipe. */
 TDM_MUST_CHECK tdm_status tdm_recipe_check(const tdm_recipe *recipe);

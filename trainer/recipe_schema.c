@@ -11,6 +11,42 @@ static const char *const devices[] = {"auto", "cpu", "gpu", NULL};
 
 #define TRAIN(member) offsetof(tdm_train_options, member)
 
+#define PHASE(member) offsetof(tdm_phase, member)
+
+static const tdm_config_key phase_keys[] = {
+    {.name = "steps",
+     .type = TDM_CONFIG_INT,
+     .offset = PHASE(steps),
+     .min = 1,
+     .max = 1e12,
+     .help = "how long it is"},
+    {.name = "max_length",
+     .type = TDM_CONFIG_INT,
+     .offset = PHASE(max_length),
+     .fallback = "0",
+     .min = 0,
+     .max = 32768,
+     .help =
+         "of sequences; 0: text.max_length. One that differs from the phase before begins a new "
+         "epoch"},
+    {.name = "batch_tokens",
+     .type = TDM_CONFIG_INT,
+     .offset = PHASE(batch_tokens),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 26,
+     .help = "of a step; 0: train.batch_tokens"},
+    {.name = "micro_batch_tokens",
+     .type = TDM_CONFIG_INT,
+     .offset = PHASE(micro_batch_tokens),
+     .fallback = "0",
+     .min = 0,
+     .max = 1 << 26,
+     .help = "that go through the model at a time; 0: train.micro_batch_tokens"},
+};
+
+static const tdm_config_schema phase_schema = {.size = sizeof(tdm_phase), KEYS(phase_keys)};
+
 /* The first key is of ctr only, the last TDM_TEXT_TRAIN_KEYS of text only. */
 static const tdm_config_key train_keys[] = {
     {.name = "batch_size",
@@ -39,7 +75,7 @@ static const tdm_config_key train_keys[] = {
      .offset = TRAIN(precision),
      .fallback = "auto",
      .choices = precisions,
-     .help = "of matrix products; auto is fp32"},
+     .help = "of matrix products; auto: of text bf16 where the device has it, else fp32"},
     {.name = "clip_norm",
      .type = TDM_CONFIG_FLOAT,
      .offset = TRAIN(clip_norm),
@@ -102,6 +138,13 @@ static const tdm_config_key train_keys[] = {
      .fallback = "false",
      .help = "run each layer again in the backward pass instead of keeping what it computed: less "
              "memory, about a third more work"},
+    {.name = "phases",
+     .type = TDM_CONFIG_SECTIONS,
+     .offset = TRAIN(phases),
+     .fallback = "[]",
+     .section = &phase_schema,
+     .help = "stretches of the training, one behind the other, that differ from the rest of the "
+             "recipe"},
 };
 #define TRAIN_KEYS    ((int)(sizeof train_keys / sizeof train_keys[0]))
 #define CTR_ONLY_KEYS 1

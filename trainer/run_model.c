@@ -33,6 +33,16 @@ static tdm_status create_backend(tdm_run *run)
     return tdm_cpu_create(run->pool, &run->backend);
 }
 
+/* What was trained in bfloat16 runs in fp32 where there is no other way. */
+static tdm_status choose_precision(tdm_run *run)
+{
+    tdm_backend_properties device;
+    TDM_TRY(run->backend->type->properties(run->backend, &device));
+    if (!device.bf16)
+        run->recipe->train.precision = TDM_PRECISION_FP32;
+    return tdm_recipe_resolve_precision(run->recipe, &device);
+}
+
 static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_options *options)
 {
     TDM_TRY(tdm_strdup(folder, &run->folder));
@@ -40,6 +50,7 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     TDM_TRY(tdm_recipe_load_run(folder, &run->recipe));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
     TDM_TRY(create_backend(run));
+    TDM_TRY(choose_precision(run));
     TDM_TRY(tdm_task_load(run->recipe, folder, run->pool, options->use, &run->format, &run->task));
     TDM_TRY(tdm_task_model(&run->task, run->recipe, run->backend, &run->model));
     TDM_TRY(tdm_model_allocate(run->model, false));

@@ -59,6 +59,7 @@ static tdm_status open_session(tdm_session *session, const atomic_bool *stop)
     TDM_TRY(tdm_pool_create((int)recipe->train.threads, &session->pool));
     TDM_TRY(tdm_device_create(recipe, session->pool, &session->backend));
     TDM_TRY(session->backend->type->properties(session->backend, &session->properties));
+    TDM_TRY(tdm_recipe_resolve_precision(session->recipe, &session->properties));
     TDM_TRY(open_train(session, stop));
     TDM_TRY(open_eval(session, stop));
     TDM_TRY(tdm_task_model(&session->task, recipe, session->backend, &session->model));

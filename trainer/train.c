@@ -84,18 +84,23 @@ static tdm_status adopt_block_bytes(tdm_recipe *recipe)
     return TDM_OK;
 }
 
-/* Finds the checkpoint to go on from, *step -1 where there is none, and compares the recipe with
- * the run's. */
+/* Finds the checkpoint to go on from, *step -1 where there is none. */
 static tdm_status find_checkpoint(const tdm_training *training, int64_t *step)
 {
-    const char *folder = tdm_run_folder_path(training->folder);
+    const char *folder = training->recipe->output.dir;
     bool found = false;
+    *step = -1;
     if (training->control->resume)
         TDM_TRY(tdm_checkpoint_newest_good(folder, step, &found));
-    if (!found) {
+    if (!found)
         *step = -1;
-        return TDM_OK;
-    }
+    return TDM_OK;
+}
+
+/* The recipe is that of the run, but for what may change. */
+static tdm_status compare_recipes(const tdm_training *training)
+{
+    const char *folder = tdm_run_folder_path(training->folder);
     tdm_recipe *saved;
     TDM_TRY(tdm_recipe_load_run(folder, &saved));
     tdm_status status = tdm_recipe_check_resume(saved, training->recipe);
@@ -140,47 +145,92 @@ static tdm_status start_pipeline(tdm_training *training)
                                &session->properties, session->task.featurizer->batch.bytes);
 }
 
-static void start_clocks(tdm_training *training)
+/* Those of a process; what tells of the time since the last line begins anew with each phase. */
+static void start_clocks(tdm_training *training, bool is_first)
 {
     tdm_progress *progress = &training->progress;
     double now = tdm_clock_seconds();
     double done = tdm_training_progress(training);
-    progress->start = progress->told = progress->logged = training->saved_at = now;
+    progress->told = progress->logged = training->saved_at = now;
+    progress->told_rows = progress->logged_rows = training->state.rows;
+    progress->told_wait = progress->pause = progress->logged_pause = 0;
+    if (!is_first)
+        return;
+    progress->start = now;
     progress->start_progress = isnan(done) ? 0 : done;
-    progress->told_rows = progress->logged_rows = training->start_rows = training->state.rows;
+    training->start_rows = training->state.rows;
+    training->resumed_from = training->resumed_step;
+}
+
+/* Sequences of another length are other rows: where they change, training goes on with a new epoch. */
+static void enter_phase(tdm_training *training)
+{
+    const tdm_recipe *recipe = training->recipe;
+    tdm_train_state *state = &training->state;
+    int64_t phase = training->phase;
+    if (phase == 0 || state->step != tdm_recipe_phase_begin(recipe, phase) ||
+        tdm_recipe_phase_get(recipe, phase - 1).max_length == recipe->text.max_length)
+        return;
+    bool has_begun = state->position.batches > 0;
+    state->position = (tdm_position){.epoch = state->position.epoch + (has_begun ? 1 : 0)};
+    state->share = 0;
+}
+
+/* Where the phase in force ends and another follows. */
+static bool is_phase_over(const tdm_training *training)
+{
+    const tdm_recipe *recipe = training->recipe;
+    int64_t next = training->phase + 1;
+    return next < tdm_recipe_phase_count(recipe) &&
+           training->state.step >= tdm_recipe_phase_begin(recipe, next);
 }
 
 static bool is_done(const tdm_training *training)
 {
     const tdm_train_options *train = &training->recipe->train;
     const tdm_train_state *state = &training->state;
-    return (train->max_steps > 0 && state->step >= train->max_steps) ||
+    return is_phase_over(training) || (train->max_steps > 0 && state->step >= train->max_steps) ||
            (train->epochs > 0 && state->position.epoch >= train->epochs);
 }
 
-static tdm_status begin(tdm_training *training)
+/* Goes on from a step that is saved. */
+static tdm_status go_on(tdm_training *training, int64_t step)
+{
+    const tdm_task *task = &training->session.task;
+    TDM_TRY(compare_recipes(training));
+    TDM_TRY(allocate(training));
+    TDM_TRY(
+        task->type->check(task, training->session.input, tdm_run_folder_path(training->folder)));
+    TDM_TRY(tdm_training_restore(training, step));
+    enter_phase(training);
+    return put_recipe(training);
+}
+
+/* Begins the training, or the phase behind `step`, which is saved; -1: that is to be found out. */
+static tdm_status begin(tdm_training *training, int64_t step)
 {
     const tdm_train_control *control = training->control;
     tdm_recipe *recipe = training->recipe;
-    int64_t step;
-    if (control->resume)
+    bool is_first = step < 0;
+    if (is_first)
+        TDM_TRY(find_checkpoint(training, &step));
+    if (is_first && control->resume)
         TDM_TRY(adopt_block_bytes(recipe));
+    training->phase = tdm_recipe_phase_of(recipe, step);
+    if (recipe->task != TDM_TASK_CTR)
+        tdm_recipe_set_phase(recipe, training->phase);
     /* Nothing is written before the inputs are open and the model is planned. */
     TDM_TRY(tdm_session_init(&training->session, recipe, control->stop));
     TDM_TRY(tdm_recipe_best_metric(recipe, training->session.task.metrics.type, &training->best));
-    TDM_TRY(tdm_run_folder_open(recipe->output.dir, control->resume, &training->folder));
-    TDM_TRY(find_checkpoint(training, &step));
-    TDM_TRY(allocate(training));
+    if (is_first)
+        TDM_TRY(tdm_run_folder_open(recipe->output.dir, control->resume, &training->folder));
     if (step >= 0) {
-        const tdm_task *task = &training->session.task;
-        TDM_TRY(task->type->check(task, training->session.input,
-                                  tdm_run_folder_path(training->folder)));
-        TDM_TRY(tdm_training_restore(training, step));
-        TDM_TRY(put_recipe(training));
+        TDM_TRY(go_on(training, step));
     } else {
+        TDM_TRY(allocate(training));
         TDM_TRY(begin_anew(training));
     }
-    start_clocks(training);
+    start_clocks(training, is_first);
     return is_done(training) ? TDM_OK : start_pipeline(training);
 }
 
@@ -294,6 +344,8 @@ static tdm_status train(tdm_training *training)
         status = evaluate_and_save(training);
     if (status == TDM_OK)
         status = run(training);
+    if (status == TDM_OK && is_phase_over(training))
+        return training->saved_step == training->state.step ? TDM_OK : tdm_training_save(training);
     if (status == TDM_OK)
         status = finish(training);
     if (status != TDM_E_CANCELLED)
@@ -327,12 +379,13 @@ static tdm_status fill_result(tdm_training *training, tdm_train_result *result)
         .records = bad.records,
         .bad_records = bad.bad,
         .encoding_errors = bad.encoding_errors,
-        .resumed_step = training->resumed_step,
+        .resumed_step = training->resumed_from,
     };
     return tdm_training_total(training, &result->train);
 }
 
-static void close_training(tdm_training *training)
+/* All but the run folder. */
+static void close_parts(tdm_training *training)
 {
     tdm_session *session = &training->session;
     tdm_batch_feed_deinit(&training->feed);
@@ -347,7 +400,26 @@ static void close_training(tdm_training *training)
     tdm_outputs_deinit(&training->outputs);
     tdm_batch_parts_destroy(training->parts);
     tdm_session_deinit(session);
-    tdm_run_folder_close(training->folder);
+    training->pipeline = NULL;
+    training->scorer = NULL;
+    training->bad = NULL;
+    training->optimizer = NULL;
+    training->device_scalars = NULL;
+    training->parts = NULL;
+}
+
+/* Phase by phase; *begun where there is a result. */
+static tdm_status run_phases(tdm_training *training, bool *begun)
+{
+    for (int64_t step = -1;; step = training->saved_step) {
+        TDM_TRY(begin(training, step));
+        *begun = true;
+        TDM_TRY(train(training));
+        if (!is_phase_over(training))
+            return TDM_OK;
+        *begun = false;
+        close_parts(training);
+    }
 }
 
 tdm_status tdm_train(tdm_recipe *recipe, const tdm_train_control *control, tdm_train_result *result)
@@ -359,13 +431,9 @@ tdm_status tdm_train(tdm_recipe *recipe, const tdm_train_control *control, tdm_t
     TDM_TRY(tdm_alloc(1, sizeof *training, &training));
     training->recipe = recipe;
     training->control = control;
-    training->resumed_step = training->saved_step = -1;
+    training->resumed_step = training->resumed_from = training->saved_step = -1;
     bool begun = false;
-    tdm_status status = begin(training);
-    if (status == TDM_OK) {
-        begun = true;
-        status = train(training);
-    }
+    tdm_status status = run_phases(training, &begun);
     if (status != TDM_OK)
         tdm_error_keep(&error, status);
     if (begun && result != NULL) {
@@ -373,7 +441,8 @@ tdm_status tdm_train(tdm_recipe *recipe, const tdm_train_control *control, tdm_t
         if (status == TDM_OK && filled != TDM_OK)
             tdm_error_keep(&error, filled);
     }
-    close_training(training);
+    close_parts(training);
+    tdm_run_folder_close(training->folder);
     tdm_free(training);
     return error.status == TDM_OK ? TDM_OK : tdm_error_raise(&error);
 }

@@ -103,7 +103,7 @@ static tdm_status plan_session(const tdm_session *session, tdm_train_plan *plan)
     return TDM_OK;
 }
 
-tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
+static tdm_status plan_phase(tdm_recipe *recipe, tdm_train_plan *out)
 {
     tdm_session session;
     *out = (tdm_train_plan){0};
@@ -111,6 +111,21 @@ tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
     tdm_status status = plan_session(&session, out);
     tdm_session_deinit(&session);
     return status;
+}
+
+/* Of phases, the one that takes the most memory. */
+tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
+{
+    *out = (tdm_train_plan){0};
+    for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
+        tdm_train_plan plan;
+        if (recipe->task != TDM_TASK_CTR)
+            tdm_recipe_set_phase(recipe, i);
+        TDM_TRY(plan_phase(recipe, &plan));
+        if (plan.peak_bytes > out->peak_bytes)
+            *out = plan;
+    }
+    return TDM_OK;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -53,7 +53,9 @@ typedef struct tdm_training {
     tdm_batch_parts *parts;
     tdm_train_state state;
     int64_t start_rows;   /* of the state, when this process took over */
-    int64_t resumed_step; /* -1: began anew */
+    int64_t phase;        /* of the recipe, in force */
+    int64_t resumed_step; /* where the phase went on; -1: began anew */
+    int64_t resumed_from; /* where this process did */
     int64_t saved_step;   /* -1: none */
     double saved_at;
     tdm_progress progress;
