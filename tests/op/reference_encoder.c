@@ -77,24 +77,38 @@ void reference_layer_norm_fwd(op_world *world, const tdm_layer_norm_fwd_args *ar
     }
 }
 
-/* The gradient of element c of a row's sum through y. */
-static double norm_gradient(const op_world *world, const tdm_layer_norm_bwd_args *args, int64_t r,
-                            int64_t c, double *magnitude)
+/* Σ_k dy_k · gamma_k of a row, that times the normalized sum, and their magnitudes. */
+typedef struct norm_totals {
+    double gradients, products, gradient_magnitude, product_magnitude;
+} norm_totals;
+
+static norm_totals sum_norm_row(const op_world *world, const tdm_layer_norm_bwd_args *args,
+                                int64_t r)
 {
-    int64_t n = args->sum.columns;
+    norm_totals sums = {0};
     double mean = *op_value(world, args->means + r), rstd = *op_value(world, args->rstds + r);
-    double total = 0.0, own_normalized = (*op_at(world, &args->sum, r, c) - mean) * rstd;
-    *magnitude = 0.0;
-    for (int64_t k = 0; k < n; k++) {
-        double gradient = *op_at(world, &args->dy, r, k) * *op_value(world, args->gamma + k);
-        double normalized = (*op_at(world, &args->sum, r, k) - mean) * rstd;
-        double slope = (k == c ? 1.0 : 0.0) - (1.0 + normalized * own_normalized) / (double)n;
-        total += rstd * gradient * slope;
-        *magnitude +=
-            fabs(rstd * gradient) *
-            ((k == c ? 1.0 : 0.0) + (1.0 + fabs(normalized * own_normalized)) / (double)n);
+    for (int64_t c = 0; c < args->sum.columns; c++) {
+        double gradient = *op_at(world, &args->dy, r, c) * *op_value(world, args->gamma + c);
+        double normalized = (*op_at(world, &args->sum, r, c) - mean) * rstd;
+        sums.gradients += gradient;
+        sums.products += gradient * normalized;
+        sums.gradient_magnitude += fabs(gradient);
+        sums.product_magnitude += fabs(gradient * normalized);
     }
-    return total;
+    return sums;
+}
+
+/* The gradient of element c of a row's sum through y. */
+static double norm_gradient(const op_world *world, const tdm_layer_norm_bwd_args *args,
+                            const norm_totals *sums, int64_t r, int64_t c, double *magnitude)
+{
+    double n = (double)args->sum.columns;
+    double mean = *op_value(world, args->means + r), rstd = *op_value(world, args->rstds + r);
+    double gradient = *op_at(world, &args->dy, r, c) * *op_value(world, args->gamma + c);
+    double normalized = (*op_at(world, &args->sum, r, c) - mean) * rstd;
+    *magnitude = rstd * (fabs(gradient) + sums->gradient_magnitude / n +
+                         fabs(normalized) * sums->product_magnitude / n);
+    return rstd * (gradient - sums->gradients / n - normalized * sums->products / n);
 }
 
 static void add_norm_parameters(op_world *world, const tdm_layer_norm_bwd_args *args, int64_t r,
@@ -128,11 +142,14 @@ void reference_layer_norm_bwd(op_world *world, const tdm_layer_norm_bwd_args *ar
     static double totals[MOST_COLUMNS], magnitudes[MOST_COLUMNS];
     int64_t rows = op_valid(world, args->rows, args->sum.rows), n = args->sum.columns;
     for (int64_t r = 0; r < rows; r++) {
+        norm_totals sums = {0};
+        if (args->dy.data != NULL)
+            sums = sum_norm_row(world, args, r);
         for (int64_t c = 0; c < n; c++) {
             double dsum = args->dsum.data == NULL ? 0.0 : *op_at(world, &args->dsum, r, c);
             totals[c] = magnitudes[c] = 0.0;
             if (args->dy.data != NULL) {
-                totals[c] = norm_gradient(world, args, r, c, &magnitudes[c]);
+                totals[c] = norm_gradient(world, args, &sums, r, c, &magnitudes[c]);
                 add_norm_parameters(world, args, r, c);
             }
             totals[c] += dsum;
