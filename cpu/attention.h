@@ -10,7 +10,7 @@
 #include "cpu/backend_cpu.h"
 #include "cpu/kernels_attention.h"
 
-#define TDM_ATTENTION_CHUNK 256 /* tokens; a multiple of TDM_ATTENTION_PANEL */
+#define TDM_ATTENTION_CHUNK 512 /* tokens; a multiple of TDM_ATTENTION_PANEL */
 #define TDM_ATTENTION_ROWS  64  /* queries of a block of scores */
 
 typedef struct tdm_attention_job {
