@@ -35,18 +35,21 @@ tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype compute,
                                  const tdm_dropout_draws *dropout, tdm_attention_job *job)
 {
     job->kernels = tdm_cpu(backend)->kernels;
-    job->attention = compute == TDM_BF16 ? tdm_attention_kernels_bf16() : job->kernels->attention;
-    TDM_FAIL_IF(job->attention == NULL || (compute != TDM_F32 && compute != TDM_BF16),
-                TDM_E_UNSUPPORTED,
-                "this CPU has no products of %s for attention: use precision fp32",
+    job->attention = job->kernels->attention;
+    TDM_FAIL_IF(compute != TDM_F32 && compute != TDM_BF16, TDM_E_UNSUPPORTED,
+                "the attention of the CPU does not compute in %s: use precision fp32",
                 tdm_dtype_name(compute));
+    if (compute == TDM_BF16) {
+        TDM_TRY(tdm_cpu_need_bf16(backend));
+        job->attention = tdm_attention_kernels_bf16();
+    }
     job->dim = job->qkv.columns / (3 * job->heads);
     job->padded_dim = tdm_attention_pad(job->dim);
     job->units = tdm_attention_pad(tdm_cpu_tiles(job->dim, job->attention->unit));
     if (job->window < 0 || job->window > job->spans.max_length)
         job->window = job->spans.max_length;
     job->drops = dropout->rate > 0.0f;
-    job->draws = job->drops ? tdm_cpu_dropout_row(dropout) : (tdm_dropout_row){.scale = 1.0f};
+    job->draws = tdm_cpu_dropout_row(dropout);
     job->samples = dropout->samples;
     job->chunk = tdm_cpu_min(TDM_ATTENTION_CHUNK, tdm_attention_pad(job->spans.max_length));
     job->rows = tdm_cpu_min(TDM_ATTENTION_ROWS, job->chunk);

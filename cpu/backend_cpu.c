@@ -231,3 +231,11 @@ tdm_status tdm_cpu_need_f32(const char *op, const tdm_matrix *matrices, int coun
     }
     return TDM_OK;
 }
+
+tdm_status tdm_cpu_need_bf16(const tdm_backend *backend)
+{
+    TDM_FAIL_IF(!((const tdm_cpu_backend *)(const void *)backend)->bf16, TDM_E_UNSUPPORTED,
+                "this CPU has no products in bf16 (AVX512_BF16 or AMX_BF16): set "
+                "train.precision: fp32");
+    return TDM_OK;
+}

@@ -87,6 +87,9 @@ TDM_MUST_CHECK tdm_status tdm_cpu_need_f32(const char *op, const tdm_matrix *mat
         tdm_cpu_need_f32((op), (const tdm_matrix[]){__VA_ARGS__},                                  \
                          (int)(sizeof((const tdm_matrix[]){__VA_ARGS__}) / sizeof(tdm_matrix))))
 
+/* TDM_E_UNSUPPORTED where this CPU does not multiply bfloat16. */
+TDM_MUST_CHECK tdm_status tdm_cpu_need_bf16(const tdm_backend *backend);
+
 #define TDM_CPU_OP(name, kind)                                                                     \
     tdm_status tdm_cpu_##name(tdm_backend *backend, const tdm_##name##_args *args,                 \
                               tdm_stream *stream);

@@ -277,7 +277,7 @@ tdm_status tdm_cpu_gemm(tdm_backend *backend, const tdm_gemm_args *args, tdm_str
         .gemm = make_gemm(tdm_cpu(backend)->kernels, args), .b = args->b, .trans_b = args->trans_b};
     const tdm_gemm *gemm = &job.gemm;
     if (args->compute == TDM_BF16)
-        TDM_TRY(tdm_gemm_need_bf16(backend));
+        TDM_TRY(tdm_cpu_need_bf16(backend));
     if (gemm->m == 0 || gemm->n == 0)
         return TDM_OK;
     if (gemm->k == 0) {

@@ -244,14 +244,6 @@ static tdm_status get_memory(tdm_backend *backend, bf16_job *job)
     return TDM_OK;
 }
 
-tdm_status tdm_gemm_need_bf16(tdm_backend *backend)
-{
-    TDM_FAIL_IF(!tdm_cpu(backend)->bf16, TDM_E_UNSUPPORTED,
-                "this CPU has no products in bf16 (AVX512_BF16 or AMX_BF16): set "
-                "train.precision: fp32");
-    return TDM_OK;
-}
-
 tdm_status tdm_gemm_bf16(tdm_backend *backend, const tdm_gemm *gemm)
 {
     tdm_cpu_backend *cpu = tdm_cpu(backend);

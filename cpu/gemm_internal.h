@@ -20,8 +20,6 @@ static inline int64_t tdm_gemm_stride(const tdm_matrix *matrix)
  */
 void tdm_gemm_epilogue(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n);
 
-/* TDM_E_UNSUPPORTED where the device does not multiply bfloat16. */
-TDM_MUST_CHECK tdm_status tdm_gemm_need_bf16(tdm_backend *backend);
 /* With `compute` TDM_BF16; no size is 0. */
 TDM_MUST_CHECK tdm_status tdm_gemm_bf16(tdm_backend *backend, const tdm_gemm *gemm);
 

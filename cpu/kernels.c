@@ -1,5 +1,6 @@
 /* Dense runs and dropout, and the table of all kernels. */
 #include "cpu/kernels_activation.h"
+#include "cpu/kernels_philox.h"
 
 /* ---- dense runs ------------------------------------------------------------------------------ */
 
@@ -177,80 +178,6 @@ static ALWAYS_INLINE float drop(const tdm_dropout_row *row, uint32_t word, float
     return word >> 8 >= row->threshold ? x * row->scale : 0.0f;
 }
 
-#if defined(__SSE2__)
-typedef uint64_t words __attribute__((vector_size(WIDTH * 4)));
-typedef uint32_t words32 __attribute__((vector_size(WIDTH * 4)));
-
-static ALWAYS_INLINE words multiply_low(words a, uint64_t factor)
-{
-    return (words)MM(mul_epu32)((mm_words)a, (mm_words)((words){0} + factor));
-}
-
-#define ROUNDS 10
-
-/* What the rounds of tdm_philox have in common for one row. */
-typedef struct philox_row {
-    words sample_low, sample_high, epoch;
-    words keys[ROUNDS][2];
-} philox_row;
-
-static ALWAYS_INLINE philox_row philox_start(const tdm_dropout_row *row)
-{
-    philox_row start = {.sample_low = (words){0} + (uint32_t)row->sample,
-                        .sample_high = (words){0} + (uint32_t)(row->sample >> 32),
-                        .epoch = (words){0} + row->epoch};
-    uint32_t k0 = row->key.words[0], k1 = row->key.words[1];
-    for (int round = 0; round < ROUNDS; round++) {
-        start.keys[round][0] = (words){0} + k0;
-        start.keys[round][1] = (words){0} + k1;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return start;
-}
-
-/* tdm_philox for WIDTH / 2 groups, one in the lower half of each lane; the upper halves hold what
- * is left over, which no step looks at. */
-static ALWAYS_INLINE void philox_lanes(const philox_row *row, words groups, words out[4])
-{
-    words c0 = groups, c1 = row->sample_low, c2 = row->sample_high, c3 = row->epoch;
-    for (int round = 0; round < ROUNDS; round++) {
-        words p0 = multiply_low(c0, 0xD2511F53u), p1 = multiply_low(c2, 0xCD9E8D57u);
-        c0 = (p1 >> 32) ^ c1 ^ row->keys[round][0];
-        c2 = (p0 >> 32) ^ c3 ^ row->keys[round][1];
-        c1 = p1;
-        c3 = p0;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
-}
-
-/* The words of WIDTH groups that begin with `group`, in the order of their elements. Word k of a
- * 128-bit block q is that of group k · WIDTH / 4 + q, so that turning 4 × 4 blocks orders them. */
-static ALWAYS_INLINE void philox_words(const philox_row *row, uint32_t group, words32 out[4])
-{
-    words even = {0}, odd, even_words[4], odd_words[4];
-    for (uint32_t lane = 0; lane < WIDTH / 2; lane++)
-        even[lane] = lane / 2 + lane % 2 * (WIDTH / 2);
-    even += group;
-    odd = even + WIDTH / 4;
-    philox_lanes(row, even, even_words);
-    philox_lanes(row, odd, odd_words);
-    mm_words all[4];
-    for (int i = 0; i < 4; i++)
-        all[i] = (mm_words)((even_words[i] & 0xffffffffu) | odd_words[i] << 32);
-    mm_words low01 = MM(unpacklo_epi32)(all[0], all[1]);
-    mm_words low23 = MM(unpacklo_epi32)(all[2], all[3]);
-    mm_words high01 = MM(unpackhi_epi32)(all[0], all[1]);
-    mm_words high23 = MM(unpackhi_epi32)(all[2], all[3]);
-    out[0] = (words32)MM(unpacklo_epi64)(low01, low23);
-    out[1] = (words32)MM(unpackhi_epi64)(low01, low23);
-    out[2] = (words32)MM(unpacklo_epi64)(high01, high23);
-    out[3] = (words32)MM(unpackhi_epi64)(high01, high23);
-}
-
 /* Elements that begin with the first of `group`. */
 static ALWAYS_INLINE void drop_groups(int64_t n, const tdm_dropout_row *row, uint32_t group,
                                       const float *x, float *y)
@@ -260,10 +187,9 @@ static ALWAYS_INLINE void drop_groups(int64_t n, const tdm_dropout_row *row, uin
     int64_t i = 0;
     for (; i + 4 * WIDTH <= n; i += 4 * WIDTH) {
         philox_words(&start, group + (uint32_t)(i / 4), drawn);
-        for (int part = 0; part < 4; part++) {
-            mask kept = (mask)(drawn[part] >> 8) >= (int32_t)row->threshold;
-            store(y + i + part * WIDTH, where(kept, load(x + i + part * WIDTH) * row->scale));
-        }
+        for (int part = 0; part < 4; part++)
+            store(y + i + part * WIDTH,
+                  where(kept_mask(row, drawn[part]), load(x + i + part * WIDTH) * row->scale));
     }
     if (i == n)
         return;
@@ -271,21 +197,6 @@ static ALWAYS_INLINE void drop_groups(int64_t n, const tdm_dropout_row *row, uin
     for (int64_t rest = i; i < n; i++)
         y[i] = drop(row, drawn[(i - rest) / WIDTH][(i - rest) % WIDTH], x[i]);
 }
-
-#else
-
-static void drop_groups(int64_t n, const tdm_dropout_row *row, uint32_t group, const float *x,
-                        float *y)
-{
-    for (int64_t i = 0; i < n; i += 4) {
-        tdm_philox_words drawn =
-            tdm_random4(row->key, row->sample, row->epoch, group + (uint32_t)(i / 4));
-        for (int64_t j = i; j < n && j < i + 4; j++)
-            y[j] = drop(row, drawn.words[j - i], x[j]);
-    }
-}
-
-#endif
 
 /* Elements before the first whole group are drawn one at a time. */
 static void dropout(int64_t n, const tdm_dropout_row *row, const float *x, float *y)
