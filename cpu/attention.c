@@ -257,7 +257,7 @@ static void want_head(const tdm_attention_job *job, const tdm_attention_tile *ti
     int64_t first = tile->tokens.begin, length = tile->tokens.end - first;
     tdm_token_range queries = tdm_attention_chunk(job, length, tile->chunk);
     int64_t begin = queries.begin > job->window ? queries.begin - job->window : 0;
-    tdm_token_range keys = tdm_attention_chunk(job, length, begin / job->chunk);
+    tdm_token_range keys = tdm_attention_keys(job, length, queries, begin / job->chunk);
     tdm_attention_want(job, &job->qkv, first, queries, 0, head, false, fetch);
     tdm_attention_want(job, &job->qkv, first, keys, 2, head, false, fetch);
     tdm_attention_want(job, &job->qkv, first, keys, 1, head, false, fetch);
@@ -269,12 +269,12 @@ static void plan_fetch(forward_part *part, int64_t k)
     const tdm_attention_job *job = part->job;
     const tdm_attention_tile *tile = &part->tile;
     int64_t first = tile->tokens.begin;
-    tdm_token_range keys = tdm_attention_chunk(job, tile->tokens.end - first, k + 1);
-    tdm_token_range seen = tdm_attention_seen(job, part->queries, keys);
+    int64_t length = tile->tokens.end - first;
+    tdm_token_range keys = tdm_attention_keys(job, length, part->queries, k + 1);
     part->fetch.run_count = 0;
     tdm_attention_want(job, &part->args->out, first, part->queries, 0, part->head, true,
                        &part->fetch);
-    if (seen.begin < seen.end) {
+    if (keys.begin < keys.end) {
         tdm_attention_want(job, &job->qkv, first, keys, 2, part->head, false, &part->fetch);
         tdm_attention_want(job, &job->qkv, first, keys, 1, part->head, false, &part->fetch);
     } else if (part->head + 1 < tile->head_end) {
@@ -297,9 +297,8 @@ static void run_part(forward_part *part)
         part->buffers.sums[i] = 0.0f;
     }
     for (int64_t k = 0; k < job->chunks; k++) {
-        part->keys = tdm_attention_chunk(job, length, k);
-        tdm_token_range seen = tdm_attention_seen(job, part->queries, part->keys);
-        if (seen.begin >= seen.end)
+        part->keys = tdm_attention_keys(job, length, part->queries, k);
+        if (part->keys.begin == part->keys.end)
             continue;
         pack_keys(part);
         plan_fetch(part, k);

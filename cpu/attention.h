@@ -71,6 +71,18 @@ static inline tdm_token_range tdm_attention_seen(const tdm_attention_job *job,
     return seen;
 }
 
+/* Those of chunk `chunk` of the keys, from where a panel begins; empty where the queries see none. */
+static inline tdm_token_range tdm_attention_keys(const tdm_attention_job *job, int64_t length,
+                                                 tdm_token_range queries, int64_t chunk)
+{
+    tdm_token_range keys = tdm_attention_chunk(job, length, chunk);
+    tdm_token_range seen = tdm_attention_seen(job, queries, keys);
+    if (seen.begin >= seen.end)
+        return (tdm_token_range){0, 0};
+    seen.begin = seen.begin / TDM_ATTENTION_PANEL * TDM_ATTENTION_PANEL;
+    return seen;
+}
+
 static inline int64_t tdm_attention_pad(int64_t count)
 {
     return tdm_cpu_tiles(count, TDM_ATTENTION_PAD) * TDM_ATTENTION_PAD;
@@ -95,8 +107,8 @@ TDM_MUST_CHECK tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype 
 void tdm_attention_clear_gaps(tdm_backend *backend, const tdm_sequence_spans *spans,
                               const tdm_matrix *matrix);
 
-/* The block of `queries` and the keys `seen` of a chunk that begins at `keys`, its columns widened to
- * where panels begin. */
+/* The block of `queries` and, of the keys in work, those that they see, its columns widened to where
+ * panels begin. */
 tdm_score_block tdm_attention_block(const tdm_attention_job *job, int64_t head,
                                     tdm_token_range queries, tdm_token_range seen,
                                     tdm_token_range keys);

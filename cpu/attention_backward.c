@@ -83,9 +83,8 @@ static bool find_ranges(const tdm_attention_job *job, const tdm_attention_tile *
     if (tile->chunk >= chunks || pass >= chunks)
         return false;
     *queries = tdm_attention_chunk(job, length, (tile->chunk + pass) % chunks);
-    *keys = tdm_attention_chunk(job, length, tile->chunk);
-    tdm_token_range seen = tdm_attention_seen(job, *queries, *keys);
-    return seen.begin < seen.end;
+    *keys = tdm_attention_keys(job, length, *queries, tile->chunk);
+    return keys->begin < keys->end;
 }
 
 static void pack_keys(backward_part *part)
