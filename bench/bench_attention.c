@@ -1,5 +1,6 @@
 /* bench_attention [THREADS]: GFLOP/s of attention, heads of 64, beside the rate of a large product. A
- * product of n × n × 64 a head counts 2 n² 64 operations; the forward has two, the backward five.
+ * product of n × n × 64 a head counts 2 n² 64 operations, with a window of w on both sides n (2 w + 1)
+ * in the place of n²; the forward has two, the backward five.
  * Rounds of attention and of the large product alternate, and the best of each counts. */
 #include "core/memory.h"
 #include "core/ops.h"
@@ -61,15 +62,20 @@ typedef struct times {
     double forward, backward, large;
 } times;
 
-static times run(world *w, int64_t length, tdm_dtype compute, float rate)
+typedef struct attention_shape {
+    int64_t length, window;
+} attention_shape;
+
+static times run(world *w, const attention_shape *shape, tdm_dtype compute, float rate)
 {
+    int64_t length = shape->length;
     int64_t sequences = TOKENS / length;
     for (int64_t i = 0; i <= sequences; i++)
         w->cu_seqlens[i] = (int32_t)(i * length);
     tdm_attention_fwd_args forward = {
         .qkv = w->qkv,
         .heads = HEADS,
-        .window = -1,
+        .window = shape->window,
         .scale = 1.0f / sqrtf(DIM),
         .dropout = {.rate = rate, .samples = w->samples, .scalars = &w->scalars},
         .spans = {.cu_seqlens = w->cu_seqlens, .batch = sequences, .max_length = length},
@@ -80,7 +86,7 @@ static times run(world *w, int64_t length, tdm_dtype compute, float rate)
                                        .out = w->out,
                                        .dout = w->dout,
                                        .heads = HEADS,
-                                       .window = -1,
+                                       .window = shape->window,
                                        .scale = forward.scale,
                                        .dropout = forward.dropout,
                                        .spans = forward.spans,
@@ -105,15 +111,16 @@ static times run(world *w, int64_t length, tdm_dtype compute, float rate)
     return best;
 }
 
-static void print_times(world *w, int64_t length, tdm_dtype compute, float rate)
+static void print_times(world *w, const attention_shape *shape, tdm_dtype compute, float rate)
 {
-    times best = run(w, length, compute, rate);
-    double product = 2e-9 * TOKENS * (double)length * HEADS * DIM;
+    times best = run(w, shape, compute, rate);
+    int64_t keys = shape->window < 0 ? shape->length : 2 * shape->window + 1;
+    double product = 2e-9 * TOKENS * (double)keys * HEADS * DIM;
     double large = 2e-9 * LARGE * LARGE * LARGE / best.large;
     double forward = 2.0 * product / best.forward, backward = 5.0 * product / best.backward;
-    printf("%6lld %5s %8.1f %9.1f %6.0f %% %9.1f %6.0f %% %9.1f\n", (long long)length,
-           tdm_dtype_name(compute), (double)rate, forward, 100.0 * forward / large, backward,
-           100.0 * backward / large, large);
+    printf("%6lld %6lld %5s %8.1f %9.1f %6.0f %% %9.1f %6.0f %% %9.1f\n", (long long)shape->length,
+           (long long)shape->window, tdm_dtype_name(compute), (double)rate, forward,
+           100.0 * forward / large, backward, 100.0 * backward / large, large);
 }
 
 static void make_world(world *w)
@@ -131,19 +138,20 @@ static void make_world(world *w)
 
 int main(int argc, char **argv)
 {
-    static const int64_t lengths[] = {64, 128, 512, 2048};
+    static const attention_shape shapes[] = {
+        {64, -1}, {128, -1}, {512, -1}, {2048, -1}, {2048, 64}};
     static const tdm_dtype types[] = {TDM_F32, TDM_BF16};
     world w = {.threads = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1};
     tdm_pool *pool;
     need(tdm_pool_create(w.threads, &pool));
     need(tdm_cpu_create(pool, &w.backend));
     make_world(&w);
-    printf("%6s %5s %8s %9s %8s %9s %8s %9s\n", "length", "", "dropout", "forward", "", "backward",
-           "", "large");
+    printf("%6s %6s %5s %8s %9s %8s %9s %8s %9s\n", "length", "window", "", "dropout", "forward",
+           "", "backward", "", "large");
     for (int t = 0; t < 2; t++) {
-        for (int l = 0; l < 4; l++) {
-            print_times(&w, lengths[l], types[t], 0.0f);
-            print_times(&w, lengths[l], types[t], 0.1f);
+        for (int l = 0; l < 5; l++) {
+            print_times(&w, &shapes[l], types[t], 0.0f);
+            print_times(&w, &shapes[l], types[t], 0.1f);
         }
     }
     tdm_backend_destroy(w.backend);
