@@ -34,9 +34,8 @@ static void pack_row(int64_t k, const float *x, unit *to, int64_t count)
 static void pack_rows(int64_t rows, int64_t k, const float *x, int64_t x_stride, void *to,
                       int64_t stride)
 {
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++)
         pack_row(k, x + r * x_stride, (unit *)to + r * stride, stride);
-    }
 }
 
 /* Where a column begins, and the units from there to the same column of the next k. */

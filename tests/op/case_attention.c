@@ -37,6 +37,7 @@ static const attention_case attention_cases[] = {
     {{90, 0, 128, 17, -1}, 2, 130, 3, 64, 1, 0.0f, 130, 3},
     {{300, 2, 127, -1}, 0, 300, 1, 64, 64, 0.2f, 300, 0},
     {{5, 6, -1}, 2, 0, 3, 5, -1, 0.2f, 6, 0},
+    {{0, 0, -1}, 0, 0, 2, 4, -1, 0.2f, 0, 0},
 };
 #define CASES ((int)(sizeof attention_cases / sizeof attention_cases[0]))
 
