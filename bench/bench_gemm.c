@@ -1,39 +1,50 @@
-/* bench_gemm: GFLOP/s of the op gemm beside oneDNN on its own threads, on the products of a CTR
- * model's training step. Rounds of both alternate, and the best of each counts, so that what else
- * the machine does disturbs both alike. */
+/* bench_gemm: GFLOP/s of the op gemm beside oneDNN on its own threads, on the products of a training
+ * step of a CTR model and of encoders. Rounds of both alternate, and the best of each counts, so
+ * that what else the machine does disturbs both alike. In bf16 oneDNN gets operands that are rounded
+ * already, the second in the layout it likes best. */
 #include "core/memory.h"
 #include "core/ops.h"
+#include "cpu/bf16.h"
 #include "cpu/onednn.h"
 
+#include <dnnl.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#define BATCH  4096
-#define BLOCKS 5
-#define CALLS  8 /* in a block */
+#define CLICKS      4096
+#define BLOCKS      5
+#define BLOCK_CALLS 8
+#define BLOCK_FLOPS 20e9 /* no more calls in a block than this takes */
 
 typedef struct product_shape {
-    const char *name;
+    char name[64];
     int64_t m, n, k;
     bool trans_a, trans_b;
 } product_shape;
 
-static const product_shape products[] = {
-    {"forward 624 to 400", BATCH, 400, 624, false, true},
-    {"forward 400 to 400", BATCH, 400, 400, false, true},
-    {"forward 624 to 624", BATCH, 624, 624, false, true},
-    {"forward 400 to 1", BATCH, 1, 400, false, true},
-    {"input gradient 400 to 624", BATCH, 624, 400, false, false},
-    {"input gradient 400 to 400", BATCH, 400, 400, false, false},
-    {"input gradient 624 to 624", BATCH, 624, 624, false, false},
-    {"input gradient 1 to 400", BATCH, 400, 1, false, false},
-    {"weight gradient 400 x 624", 400, 624, BATCH, true, false},
-    {"weight gradient 400 x 400", 400, 400, BATCH, true, false},
-    {"weight gradient 624 x 624", 624, 624, BATCH, true, false},
-    {"weight gradient 1 x 400", 1, 400, BATCH, true, false},
+typedef struct layer_shape {
+    int64_t outputs, inputs;
+} layer_shape;
+
+typedef struct bench_options {
+    const char *what; /* "ctr", "encoder" or "decoder" */
+    tdm_dtype compute;
+    int threads;
+    int64_t tokens; /* 0: several */
+} bench_options;
+
+static const layer_shape ctr_layers[] = {{400, 624}, {400, 400}, {624, 624}, {1, 400}};
+/* of bert_mini, bert_small and bert_base: queries, keys and values; output of attention; MLP */
+static const layer_shape encoder_layers[] = {
+    {768, 256},  {256, 256},  {1024, 256}, {256, 1024}, {1536, 512},
+    {2048, 512}, {512, 2048}, {2304, 768}, {3072, 768},
 };
-#define PRODUCTS (sizeof products / sizeof products[0])
+static const int64_t token_counts[] = {512, 1024, 4096, 16384};
+static const layer_shape decoder_layers[] = {{30522, 256}, {30522, 512}};
+static const int64_t masked_counts[] = {614, 2458};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void need(tdm_status status)
 {
@@ -59,62 +70,209 @@ static tdm_matrix make_matrix(int64_t rows, int64_t columns)
     return matrix;
 }
 
+/* ---- oneDNN in bf16 -------------------------------------------------------------------------- */
+
+enum { PEER_A, PEER_B, PEER_C, PEER_MEMORIES };
+
+/* Lives for one product; nothing of it is measured but the execution. */
+typedef struct bf16_peer {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t arguments[PEER_MEMORIES];
+    void *memory[PEER_MEMORIES];
+} bf16_peer;
+
+static void need_dnnl(dnnl_status_t status)
+{
+    if (status == dnnl_success)
+        return;
+    fprintf(stderr, "bench_gemm: oneDNN says %d\n", (int)status);
+    exit(1);
+}
+
+static void peer_memory(bf16_peer *peer, int index, int name, const dnnl_memory_desc_t *description)
+{
+    size_t bytes = dnnl_memory_desc_get_size(description);
+    need(tdm_alloc(bytes, 1, &peer->memory[index]));
+    peer->arguments[index].arg = name;
+    need_dnnl(dnnl_memory_create(&peer->arguments[index].memory, description, peer->engine,
+                                 peer->memory[index]));
+    if (index == PEER_C)
+        return;
+    tdm_bf16 *numbers = peer->memory[index];
+    for (size_t i = 0; i < bytes / sizeof *numbers; i++)
+        numbers[i] = tdm_bf16_from_float((float)(i * 7919 % 1000) / 1000.0f - 0.5f);
+}
+
+static void peer_init(bf16_peer *peer, const product_shape *product, int threads)
+{
+    dnnl_dims_t a_sizes = {product->m, product->k}, b_sizes = {product->k, product->n};
+    dnnl_dims_t c_sizes = {product->m, product->n};
+    dnnl_memory_desc_t a, b, c;
+    dnnl_matmul_desc_t operands;
+    dnnl_primitive_desc_t description;
+    need_dnnl(dnnl_memory_desc_init_by_tag(&a, 2, a_sizes, dnnl_bf16,
+                                           product->trans_a ? dnnl_ba : dnnl_ab));
+    need_dnnl(dnnl_memory_desc_init_by_tag(&b, 2, b_sizes, dnnl_bf16, dnnl_format_tag_any));
+    need_dnnl(dnnl_memory_desc_init_by_tag(&c, 2, c_sizes, dnnl_f32, dnnl_ab));
+    omp_set_num_threads(threads);
+    need_dnnl(dnnl_engine_create(&peer->engine, dnnl_cpu, 0));
+    need_dnnl(dnnl_stream_create(&peer->stream, peer->engine, dnnl_stream_default_flags));
+    need_dnnl(dnnl_matmul_desc_init(&operands, &a, &b, NULL, &c));
+    need_dnnl(dnnl_primitive_desc_create(&description, &operands, NULL, peer->engine, NULL));
+    need_dnnl(dnnl_primitive_create(&peer->primitive, description));
+    peer_memory(peer, PEER_A, DNNL_ARG_SRC, &a);
+    peer_memory(peer, PEER_B, DNNL_ARG_WEIGHTS,
+                dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0));
+    peer_memory(peer, PEER_C, DNNL_ARG_DST, &c);
+    dnnl_primitive_desc_destroy(description);
+}
+
+static void peer_deinit(bf16_peer *peer)
+{
+    for (int i = 0; i < PEER_MEMORIES; i++) {
+        dnnl_memory_destroy(peer->arguments[i].memory);
+        tdm_free(peer->memory[i]);
+    }
+    dnnl_primitive_destroy(peer->primitive);
+    dnnl_stream_destroy(peer->stream);
+    dnnl_engine_destroy(peer->engine);
+}
+
+static void peer_run(const bf16_peer *peer, int threads)
+{
+    omp_set_num_threads(threads);
+    need_dnnl(
+        dnnl_primitive_execute(peer->primitive, peer->stream, PEER_MEMORIES, peer->arguments));
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
 /* Lowers *best to the shortest call; `backend` NULL is oneDNN on its own threads. */
-static void time_block(tdm_backend *backend, const tdm_gemm_args *args, int threads, double *best)
+static void time_block(tdm_backend *backend, const bf16_peer *peer, const tdm_gemm_args *args,
+                       int threads, int calls, double *best)
 {
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    for (int call = 0; call < CALLS; call++) {
+    for (int call = 0; call < calls; call++) {
         double start = seconds();
-        need(backend != NULL ? backend->ops->gemm(backend, args, NULL)
-                             : tdm_onednn_gemm_own_threading(args, threads));
+        if (backend != NULL)
+            need(backend->ops->gemm(backend, args, NULL));
+        else if (args->compute == TDM_BF16)
+            peer_run(peer, threads);
+        else
+            need(tdm_onednn_gemm_own_threading(args, threads));
         double time = seconds() - start;
         *best = time < *best ? time : *best;
     }
 }
 
-static void run_product(tdm_backend *backend, const product_shape *product, int threads)
+static void run_product(tdm_backend *backend, const product_shape *product,
+                        const bench_options *options)
 {
-    tdm_gemm_args args = {
-        .trans_a = product->trans_a, .trans_b = product->trans_b, .accumulate = product->trans_a};
+    tdm_gemm_args args = {.trans_a = product->trans_a,
+                          .trans_b = product->trans_b,
+                          .accumulate = product->trans_a,
+                          .compute = options->compute};
     args.a = product->trans_a ? make_matrix(product->k, product->m)
                               : make_matrix(product->m, product->k);
     args.b = product->trans_b ? make_matrix(product->n, product->k)
                               : make_matrix(product->k, product->n);
     args.c = make_matrix(product->m, product->n);
-    double ours = 1e9, theirs = 1e9;
+    bf16_peer peer;
+    if (options->compute == TDM_BF16)
+        peer_init(&peer, product, options->threads);
+    double flops = 2.0 * (double)(product->m * product->n * product->k);
+    double most = BLOCK_FLOPS / flops, ours = 1e9, theirs = 1e9;
+    int calls = most < 1.0 ? 1 : most > BLOCK_CALLS ? BLOCK_CALLS : (int)most;
     for (int block = 0; block < BLOCKS; block++) {
-        time_block(backend, &args, 0, &ours);
-        time_block(NULL, &args, threads, &theirs);
+        time_block(backend, &peer, &args, 0, calls, &ours);
+        time_block(NULL, &peer, &args, options->threads, calls, &theirs);
     }
-    double operations = 2e-9 * (double)(product->m * product->n * product->k);
-    printf("%-28s %7d %9.1f %9.1f %6.0f %%\n", product->name, threads, operations / ours,
-           operations / theirs, 100.0 * theirs / ours);
+    printf("%-40s %7d %9.1f %9.1f %6.0f %%\n", product->name, options->threads, 1e-9 * flops / ours,
+           1e-9 * flops / theirs, 100.0 * theirs / ours);
+    fflush(stdout);
+    if (options->compute == TDM_BF16)
+        peer_deinit(&peer);
     tdm_free(args.a.data);
     tdm_free(args.b.data);
     tdm_free(args.c.data);
 }
 
-static void run_products(int threads)
+/* The three products of a layer in a step. */
+static void run_layer(tdm_backend *backend, const layer_shape *layer, int64_t rows,
+                      const bench_options *options)
 {
+    product_shape products[] = {
+        {"forward", rows, layer->outputs, layer->inputs, false, true},
+        {"input gradient", rows, layer->inputs, layer->outputs, false, false},
+        {"weight gradient", layer->outputs, layer->inputs, rows, true, false},
+    };
+    for (size_t i = 0; i < COUNT(products); i++) {
+        product_shape *product = &products[i];
+        size_t used = strlen(product->name);
+        snprintf(product->name + used, sizeof product->name - used, " %lld x %lld, k %lld",
+                 (long long)product->m, (long long)product->n, (long long)product->k);
+        run_product(backend, product, options);
+    }
+}
+
+static void run_layers(tdm_backend *backend, const layer_shape *layers, size_t count,
+                       const int64_t *rows, size_t row_counts, const bench_options *options)
+{
+    for (size_t r = 0; r < row_counts; r++) {
+        for (size_t i = 0; i < count; i++)
+            run_layer(backend, &layers[i], rows[r], options);
+    }
+}
+
+static void run_all(const bench_options *options)
+{
+    static const int64_t clicks = CLICKS;
     tdm_pool *pool;
     tdm_backend *backend;
-    need(tdm_pool_create(threads, &pool));
+    need(tdm_pool_create(options->threads, &pool));
     need(tdm_cpu_create(pool, &backend));
-    for (size_t i = 0; i < PRODUCTS; i++)
-        run_product(backend, &products[i], threads);
+    const int64_t *rows = &options->tokens;
+    size_t row_counts = 1;
+    if (strcmp(options->what, "ctr") == 0) {
+        if (options->tokens == 0)
+            rows = &clicks;
+        run_layers(backend, ctr_layers, COUNT(ctr_layers), rows, 1, options);
+    } else if (strcmp(options->what, "encoder") == 0) {
+        if (options->tokens == 0)
+            rows = token_counts, row_counts = COUNT(token_counts);
+        run_layers(backend, encoder_layers, COUNT(encoder_layers), rows, row_counts, options);
+    } else {
+        if (options->tokens == 0)
+            rows = masked_counts, row_counts = COUNT(masked_counts);
+        run_layers(backend, decoder_layers, COUNT(decoder_layers), rows, row_counts, options);
+    }
     tdm_backend_destroy(backend);
     tdm_pool_destroy(pool);
 }
 
-/* bench_gemm [THREADS]: on that many, else on one and on two. */
+static int usage(void)
+{
+    fprintf(stderr, "usage: bench_gemm [ctr|encoder|decoder [fp32|bf16 [THREADS [TOKENS]]]]\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    printf("%-28s %7s %9s %9s %8s\n", "GFLOP/s", "threads", "tandem", "oneDNN", "ratio");
-    if (argc > 1) {
-        run_products((int)strtol(argv[1], NULL, 10));
-        return 0;
-    }
-    run_products(1);
-    run_products(2);
+    bench_options options = {.what = argc > 1 ? argv[1] : "ctr", .threads = 2};
+    if (strcmp(options.what, "ctr") != 0 && strcmp(options.what, "encoder") != 0 &&
+        strcmp(options.what, "decoder") != 0)
+        return usage();
+    if (argc > 2 && strcmp(argv[2], "bf16") == 0)
+        options.compute = TDM_BF16;
+    else if (argc > 2 && strcmp(argv[2], "fp32") != 0)
+        return usage();
+    if (argc > 3)
+        options.threads = (int)strtol(argv[3], NULL, 10);
+    if (argc > 4)
+        options.tokens = strtol(argv[4], NULL, 10);
+    printf("%-40s %7s %9s %9s %8s\n", "GFLOP/s", "threads", "tandem", "oneDNN", "ratio");
+    run_all(&options);
     return 0;
 }

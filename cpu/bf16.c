@@ -29,22 +29,27 @@ static void pack_rows_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf1
     }
 }
 
-static void pack_panel(const tdm_bf16_source *from, tdm_bf16 *to)
+/* Where the number of a row and a column lies in panels. */
+static inline int64_t panel_place(int64_t row, int64_t column, int64_t depth)
+{
+    return column / PANEL * PANEL * depth + row / 2 * 2 * PANEL + column % PANEL * 2 + row % 2;
+}
+
+static void pack_panels(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
     for (int64_t r = 0; r < from->rows; r++) {
         const float *row = from->data + r * from->stride;
-        tdm_bf16 *pairs = to + r / 2 * 2 * PANEL + r % 2;
         for (int64_t c = 0; c < from->columns; c++)
-            pairs[2 * c] = tdm_bf16_from_float(row[c]);
+            to[panel_place(r, c, depth)] = tdm_bf16_from_float(row[c]);
     }
 }
 
-static void pack_panel_turned(const tdm_bf16_source *from, tdm_bf16 *to)
+static void pack_panels_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
     for (int64_t c = 0; c < from->rows; c++) {
         const float *column = from->data + c * from->stride;
         for (int64_t r = 0; r < from->columns; r++)
-            to[r / 2 * 2 * PANEL + 2 * c + r % 2] = tdm_bf16_from_float(column[r]);
+            to[panel_place(r, c, depth)] = tdm_bf16_from_float(column[r]);
     }
 }
 
@@ -99,11 +104,11 @@ TARGET static inline __m512i load_pairs(const tdm_bf16_source *from, int64_t row
     return _mm512_permutexvar_epi16(order, round_both(low, high));
 }
 
-TARGET static void pack_panel_avx512(const tdm_bf16_source *from, tdm_bf16 *to)
+TARGET static void pack_panels_avx512(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
-    for (int64_t r = 0; r < from->rows; r += 2, to += 2 * PANEL) {
+    for (int64_t r = 0; r < from->rows; r += 2) {
         for (int64_t c = 0; c < from->columns; c += 16)
-            _mm512_storeu_si512(to + 2 * c, load_pairs(from, r, c));
+            _mm512_storeu_si512(to + panel_place(r, c, depth), load_pairs(from, r, c));
     }
 }
 
@@ -135,23 +140,36 @@ TARGET static inline void transpose16(__m512i rows[16])
     }
 }
 
-/* Two numbers side by side are one word here, so that 16 by 32 numbers turn as 16 by 16 words. */
-TARGET static void pack_rows_turned_avx512(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+#define TURNED_ROWS 128
+
+/* Two numbers side by side are one word here, so that 16 by 32 numbers turn as 16 by 16 words. What
+ * turns at a time is as wide as rows are read well. */
+TARGET static void turn_rows(const tdm_bf16_source *from, int64_t row, int64_t at, int64_t depth,
+                             tdm_bf16 *to)
 {
-    for (int64_t r = 0; r < from->columns; r += 16) {
-        int64_t rows = min(from->columns - r, 16);
-        for (int64_t d = 0; d < from->rows; d += 32) {
-            __m512i words[16];
-            for (int64_t i = 0; i < 16; i++)
-                words[i] = load_pairs(from, d + 2 * i, r);
-            transpose16(words);
-            for (int64_t i = 0; i < rows; i++)
-                _mm512_storeu_si512(to + (r + i) * depth + d, words[i]);
-        }
+    __m512i words[TURNED_ROWS / 16][16];
+    int64_t rows = min(from->columns - row, TURNED_ROWS);
+    for (int64_t i = 0; i < 16; i++) {
+        for (int64_t r = 0; r < rows; r += 16)
+            words[r / 16][i] = load_pairs(from, at + 2 * i, row + r);
+    }
+    for (int64_t r = 0; r < rows; r += 16) {
+        transpose16(words[r / 16]);
+        for (int64_t i = 0; i < min(rows - r, 16); i++)
+            _mm512_storeu_si512(to + (row + r + i) * depth + at, words[r / 16][i]);
     }
 }
 
-TARGET static void pack_panel_turned_avx512(const tdm_bf16_source *from, tdm_bf16 *to)
+TARGET static void pack_rows_turned_avx512(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+{
+    for (int64_t row = 0; row < from->columns; row += TURNED_ROWS) {
+        for (int64_t at = 0; at < from->rows; at += 32)
+            turn_rows(from, row, at, depth, to);
+    }
+}
+
+TARGET static void pack_panels_turned_avx512(const tdm_bf16_source *from, int64_t depth,
+                                             tdm_bf16 *to)
 {
     for (int64_t c = 0; c < from->rows; c += 16) {
         for (int64_t d = 0; d < from->columns; d += 32) {
@@ -164,7 +182,7 @@ TARGET static void pack_panel_turned_avx512(const tdm_bf16_source *from, tdm_bf1
             }
             transpose16(words);
             for (int64_t i = 0; i < 16 && 2 * i < count; i++)
-                _mm512_storeu_si512(to + ((d / 2 + i) * PANEL + c) * 2, words[i]);
+                _mm512_storeu_si512(to + panel_place(d + 2 * i, c, depth), words[i]);
         }
     }
 }
@@ -198,14 +216,14 @@ tdm_cpu_level tdm_bf16_levels = {.count = 2, .supported = supported, .chosen = -
 typedef struct bf16_loops {
     void (*rows)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
     void (*rows_turned)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
-    void (*panel)(const tdm_bf16_source *from, tdm_bf16 *to);
-    void (*panel_turned)(const tdm_bf16_source *from, tdm_bf16 *to);
+    void (*panels)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
+    void (*panels_turned)(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
 } bf16_loops;
 
 static const bf16_loops loops[] = {
-    {pack_rows, pack_rows_turned, pack_panel, pack_panel_turned},
+    {pack_rows, pack_rows_turned, pack_panels, pack_panels_turned},
 #if defined(__x86_64__)
-    {pack_rows_avx512, pack_rows_turned_avx512, pack_panel_avx512, pack_panel_turned_avx512},
+    {pack_rows_avx512, pack_rows_turned_avx512, pack_panels_avx512, pack_panels_turned_avx512},
 #endif
 };
 
@@ -234,14 +252,18 @@ static void clear_rows(int64_t used_rows, int64_t used_depth, int64_t rows, int6
     clear((rows - used_rows) * depth, to + used_rows * depth);
 }
 
-static void clear_panel(int64_t used_depth, int64_t used_columns, int64_t depth, tdm_bf16 *to)
+/* The same of panels. */
+static void clear_panels(int64_t used_depth, int64_t used_columns, int64_t depth, tdm_bf16 *to)
 {
     int64_t pairs = (used_depth + 1) / 2;
-    for (int64_t p = 0; p < pairs && used_columns < PANEL; p++)
-        clear(2 * (PANEL - used_columns), to + 2 * (p * PANEL + used_columns));
-    for (int64_t c = 0; c < used_columns && used_depth % 2 == 1; c++)
-        to[2 * ((pairs - 1) * PANEL + c) + 1] = 0;
-    clear((depth / 2 - pairs) * 2 * PANEL, to + pairs * 2 * PANEL);
+    for (int64_t first = 0; first < used_columns; first += PANEL, to += PANEL * depth) {
+        int64_t columns = min(used_columns - first, PANEL);
+        for (int64_t p = 0; p < pairs && columns < PANEL; p++)
+            clear(2 * (PANEL - columns), to + 2 * (p * PANEL + columns));
+        for (int64_t c = 0; c < columns && used_depth % 2 == 1; c++)
+            to[2 * ((pairs - 1) * PANEL + c) + 1] = 0;
+        clear((depth / 2 - pairs) * 2 * PANEL, to + pairs * 2 * PANEL);
+    }
 }
 
 void tdm_bf16_pack_rows(const tdm_bf16_source *from, int64_t rows, int64_t depth, tdm_bf16 *to)
@@ -257,14 +279,14 @@ void tdm_bf16_pack_rows_turned(const tdm_bf16_source *from, int64_t rows, int64_
     clear_rows(from->columns, from->rows, rows, depth, to);
 }
 
-void tdm_bf16_pack_panel(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+void tdm_bf16_pack_panels(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
-    choose()->panel(from, to);
-    clear_panel(from->rows, from->columns, depth, to);
+    choose()->panels(from, depth, to);
+    clear_panels(from->rows, from->columns, depth, to);
 }
 
-void tdm_bf16_pack_panel_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
+void tdm_bf16_pack_panels_turned(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to)
 {
-    choose()->panel_turned(from, to);
-    clear_panel(from->columns, from->rows, depth, to);
+    choose()->panels_turned(from, depth, to);
+    clear_panels(from->columns, from->rows, depth, to);
 }

@@ -78,17 +78,24 @@ static bool has_epilogue(const tdm_gemm_args *args)
            args->preactivation.data != NULL;
 }
 
-void tdm_gemm_epilogue(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n)
+void tdm_gemm_epilogue(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n,
+                       const float *product, int64_t stride)
 {
     const tdm_gemm_args *args = gemm->args;
-    if (!has_epilogue(args))
-        return;
     const float *bias = args->bias == NULL ? NULL : args->bias + column;
     bool kept = args->preactivation.data != NULL;
-    for (int64_t r = row; r < row + m; r++)
-        gemm->kernels->epilogue(n, bias, args->activation,
+    for (int64_t r = row; r < row + m; r++, product += stride)
+        gemm->kernels->epilogue(n, product, bias, args->activation,
                                 kept ? tdm_cpu_row(&args->preactivation, r) + column : NULL,
                                 tdm_cpu_row(&args->c, r) + column);
+}
+
+/* The same where the product lies in c. */
+static void finish(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n)
+{
+    const tdm_matrix *c = &gemm->args->c;
+    if (has_epilogue(gemm->args))
+        tdm_gemm_epilogue(gemm, row, column, m, n, tdm_cpu_row(c, row) + column, c->stride);
 }
 
 static void product_tile(void *context, int64_t index)
@@ -102,7 +109,7 @@ static void product_tile(void *context, int64_t index)
     dnnl_status_t status = call_onednn(job, row, column, m, n);
     if (status != dnnl_success)
         atomic_store(&job->failed, (int)status);
-    tdm_gemm_epilogue(&job->gemm, row, column, m, n);
+    finish(&job->gemm, row, column, m, n);
 }
 
 static void turn_tile(void *context, int64_t index)
@@ -170,7 +177,7 @@ static void dot_tile(void *context, int64_t index)
         float *c = tdm_cpu_row(&args->c, r);
         *c = args->accumulate ? *c + product : product;
     }
-    tdm_gemm_epilogue(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows, 1);
+    finish(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows, 1);
 }
 
 /* c [m, n] = a [m, 1] · vector */
@@ -186,8 +193,7 @@ static void outer_tile(void *context, int64_t index)
         else
             job->gemm.kernels->scale(job->gemm.n, factor, job->vector, c);
     }
-    tdm_gemm_epilogue(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows,
-                      job->gemm.n);
+    finish(&job->gemm, index * job->tile_rows, 0, end - index * job->tile_rows, job->gemm.n);
 }
 
 static tdm_status run_vector(tdm_backend *backend, gemm_job *job)
@@ -232,7 +238,7 @@ static tdm_status run_row_sum(tdm_backend *backend, gemm_job *job)
         float *c = job->gemm.m == 1 ? tdm_cpu_row(&args->c, 0) + i : tdm_cpu_row(&args->c, i);
         *c = args->accumulate ? *c + job->partials[i] : job->partials[i];
     }
-    tdm_gemm_epilogue(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
+    finish(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
     return TDM_OK;
 }
 
@@ -241,7 +247,7 @@ static void run_empty(gemm_job *job)
 {
     for (int64_t r = 0; r < job->gemm.m && !job->gemm.args->accumulate; r++)
         memset(tdm_cpu_row(&job->gemm.args->c, r), 0, (size_t)job->gemm.n * sizeof(float));
-    tdm_gemm_epilogue(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
+    finish(&job->gemm, 0, 0, job->gemm.m, job->gemm.n);
 }
 
 static tdm_gemm make_gemm(const tdm_kernels *kernels, const tdm_gemm_args *args)

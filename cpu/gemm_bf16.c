@@ -7,7 +7,6 @@
 #include "cpu/gemm_internal.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #define ROWS    128 /* the largest block */
 #define COLUMNS 256
@@ -104,22 +103,20 @@ static void pack_a(const bf16_job *job, int64_t row, int64_t end, const depth_ru
     }
 }
 
-/* Columns [column, end) of op(b), panel by panel. */
+/* Columns [column, end) of op(b). */
 static void pack_b(const bf16_job *job, int64_t column, int64_t end, const depth_run *run,
                    tdm_bf16 *to)
 {
     const tdm_gemm *gemm = job->gemm;
     const tdm_matrix *b = &gemm->args->b;
     int64_t depth = tdm_cpu_min(run->length, gemm->k - run->begin);
-    for (; column < end; column += PANEL, to += PANEL * run->length) {
-        int64_t columns = tdm_cpu_min(PANEL, gemm->n - column);
-        if (gemm->args->trans_b) {
-            tdm_bf16_source from = source_at(b, column, run->begin, columns, depth);
-            tdm_bf16_pack_panel_turned(&from, run->length, to);
-        } else {
-            tdm_bf16_source from = source_at(b, run->begin, column, depth, columns);
-            tdm_bf16_pack_panel(&from, run->length, to);
-        }
+    int64_t columns = tdm_cpu_min(end, gemm->n) - column;
+    if (gemm->args->trans_b) {
+        tdm_bf16_source from = source_at(b, column, run->begin, columns, depth);
+        tdm_bf16_pack_panels_turned(&from, run->length, to);
+    } else {
+        tdm_bf16_source from = source_at(b, run->begin, column, depth, columns);
+        tdm_bf16_pack_panels(&from, run->length, to);
     }
 }
 
@@ -135,9 +132,9 @@ static void pack_a_tile(void *context, int64_t index)
 static void pack_b_tile(void *context, int64_t index)
 {
     const bf16_job *job = context;
-    int64_t tiles = job->columns / PANEL, column = index % tiles * PANEL;
+    int64_t tiles = tdm_cpu_tiles(job->columns, COLUMNS), column = index % tiles * COLUMNS;
     depth_run run = depth_run_number(index / tiles, job->depth);
-    pack_b(job, column, column + PANEL, &run,
+    pack_b(job, column, column + COLUMNS, &run,
            job->packed + run.begin * job->columns + column * run.length);
 }
 
@@ -150,14 +147,12 @@ static void finish_block(const tdm_gemm *gemm, int64_t row, int64_t column, int6
     const tdm_gemm_args *args = gemm->args;
     int64_t columns = tdm_cpu_min(stride, gemm->n - column);
     rows = tdm_cpu_min(rows, gemm->m - row);
-    for (int64_t r = 0; r < rows; r++) {
-        float *c = tdm_cpu_row(&args->c, row + r) + column;
-        if (args->accumulate)
-            gemm->kernels->add(columns, sums + r * stride, c);
-        else
-            memcpy(c, sums + r * stride, (size_t)columns * sizeof *c);
-        tdm_gemm_epilogue(gemm, row + r, column, 1, columns);
+    if (!args->accumulate) {
+        tdm_gemm_epilogue(gemm, row, column, rows, columns, sums, stride);
+        return;
     }
+    for (int64_t r = 0; r < rows; r++)
+        gemm->kernels->add(columns, sums + r * stride, tdm_cpu_row(&args->c, row + r) + column);
 }
 
 static void multiply(bf16_job *job, const tile_part *part)
@@ -260,8 +255,8 @@ tdm_status tdm_gemm_bf16(tdm_backend *backend, const tdm_gemm *gemm)
     job.products = cpu->bf16_products;
     TDM_TRY(get_memory(backend, &job));
     tdm_pool_for(backend->pool,
-                 count_depth_runs(job.depth) *
-                     (job.by_rows ? job.columns / PANEL : tdm_cpu_tiles(job.rows, ROWS)),
+                 count_depth_runs(job.depth) * (job.by_rows ? tdm_cpu_tiles(job.columns, COLUMNS)
+                                                            : tdm_cpu_tiles(job.rows, ROWS)),
                  job.by_rows ? pack_b_tile : pack_a_tile, &job);
     tdm_pool_for(backend->pool, tdm_cpu_tiles(job.by_rows ? job.rows : job.columns, job.tile),
                  product_tile, &job);

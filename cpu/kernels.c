@@ -28,12 +28,12 @@ static ALWAYS_INLINE vector epilogue_vector(vector sum, tdm_activation activatio
     return activation_vector(activation, sum);
 }
 
-static ALWAYS_INLINE void epilogue_run(int64_t n, const float *bias, tdm_activation activation,
-                                       float *preactivation, float *y)
+static ALWAYS_INLINE void epilogue_run(int64_t n, const float *x, const float *bias,
+                                       tdm_activation activation, float *preactivation, float *y)
 {
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH) {
-        vector sum = bias == NULL ? load(y + i) : load(y + i) + load(bias + i);
+        vector sum = bias == NULL ? load(x + i) : load(x + i) + load(bias + i);
         float *before = preactivation == NULL ? NULL : preactivation + i;
         store(y + i, epilogue_vector(sum, activation, before));
     }
@@ -41,7 +41,7 @@ static ALWAYS_INLINE void epilogue_run(int64_t n, const float *bias, tdm_activat
         return;
     float rest[WIDTH] = {0}, before[WIDTH];
     for (int64_t j = i; j < n; j++)
-        rest[j - i] = bias == NULL ? y[j] : y[j] + bias[j];
+        rest[j - i] = bias == NULL ? x[j] : x[j] + bias[j];
     store(rest, epilogue_vector(load(rest), activation, before));
     for (int64_t j = i; j < n; j++) {
         y[j] = rest[j - i];
@@ -51,24 +51,24 @@ static ALWAYS_INLINE void epilogue_run(int64_t n, const float *bias, tdm_activat
 }
 
 /* One loop for each activation. */
-static void epilogue(int64_t n, const float *bias, tdm_activation activation, float *preactivation,
-                     float *y)
+static void epilogue(int64_t n, const float *x, const float *bias, tdm_activation activation,
+                     float *preactivation, float *y)
 {
     switch (activation) {
     case TDM_ACTIVATION_NONE:
-        epilogue_run(n, bias, TDM_ACTIVATION_NONE, preactivation, y);
+        epilogue_run(n, x, bias, TDM_ACTIVATION_NONE, preactivation, y);
         break;
     case TDM_ACTIVATION_RELU:
-        epilogue_run(n, bias, TDM_ACTIVATION_RELU, preactivation, y);
+        epilogue_run(n, x, bias, TDM_ACTIVATION_RELU, preactivation, y);
         break;
     case TDM_ACTIVATION_GELU:
-        epilogue_run(n, bias, TDM_ACTIVATION_GELU, preactivation, y);
+        epilogue_run(n, x, bias, TDM_ACTIVATION_GELU, preactivation, y);
         break;
     case TDM_ACTIVATION_GELU_TANH:
-        epilogue_run(n, bias, TDM_ACTIVATION_GELU_TANH, preactivation, y);
+        epilogue_run(n, x, bias, TDM_ACTIVATION_GELU_TANH, preactivation, y);
         break;
     case TDM_ACTIVATION_TANH:
-        epilogue_run(n, bias, TDM_ACTIVATION_TANH, preactivation, y);
+        epilogue_run(n, x, bias, TDM_ACTIVATION_TANH, preactivation, y);
         break;
     }
 }

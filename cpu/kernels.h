@@ -75,9 +75,10 @@ typedef struct tdm_kernels {
     void (*add_scaled)(int64_t n, float a, const float *x, float *y);
     /* y = a · x */
     void (*scale)(int64_t n, float a, const float *x, float *y);
-    /* preactivation = y + bias, y = activation(preactivation); bias and preactivation may be NULL */
-    void (*epilogue)(int64_t n, const float *bias, tdm_activation activation, float *preactivation,
-                     float *y);
+    /* preactivation = x + bias, y = activation(preactivation); bias and preactivation may be NULL, y
+     * may be x */
+    void (*epilogue)(int64_t n, const float *x, const float *bias, tdm_activation activation,
+                     float *preactivation, float *y);
     float (*dot)(int64_t n, const float *x, const float *y);
     /* to[c · to_stride + r] = from[r · from_stride + c] */
     void (*transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_stride,

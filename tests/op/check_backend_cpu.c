@@ -261,8 +261,12 @@ START_TEST(test_other_types_are_refused)
     REFUSED(bce, .logits = bad);
     REFUSED(softmax_loss, .logits = bad);
     REFUSED(squared_loss, .logits = good, .dlogits = bad);
+    REFUSED(gemm, .a = good, .b = good, .c = good, .preactivation = bad);
 #undef REFUSED
     tdm_gemm_args both = {.a = good, .b = good, .c = good, .accumulate = true, .bias = data};
+    ck_assert_fails(ops->gemm(backend, &both, NULL), TDM_E_ARG, "accumulates");
+    both.bias = NULL;
+    both.preactivation = good;
     ck_assert_fails(ops->gemm(backend, &both, NULL), TDM_E_ARG, "accumulates");
     tdm_step_scalars scalars = {0};
     tdm_sparse_update_args lamb = {.rule = {.type = TDM_UPDATE_LAMB}, .scalars = &scalars};
