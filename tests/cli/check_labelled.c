@@ -167,7 +167,6 @@ END_TEST
 START_TEST(what_cannot_be_done_says_so)
 {
     open_folder("a.tsv", reviews, "");
-    check_output("train r.yaml a.tsv", 4, NULL, "r.yaml:1: task: classify cannot be trained yet");
     check_output("features r.yaml a.tsv labels.column=sentiment", 2, NULL,
                  "labels.column: there is no column sentiment (columns: label .. text)");
     check_output("features r.yaml a.tsv 'data.columns=[label, text]'", 3, NULL,
