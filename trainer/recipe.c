@@ -369,11 +369,12 @@ static tdm_status describe_mlm(tdm_text *text)
 
 static tdm_status describe_classify(tdm_text *text)
 {
-    TDM_TRY(tdm_text_printf(text,
-                            "# task: classify: as mlm, with labels, and in text without sequences "
-                            "and masking; data.format is tsv unless said, text for labels of "
-                            "tokens\n"));
-    return tdm_config_describe(&tdm_label_schema, "labels", text);
+    TDM_TRY(tdm_text_printf(
+        text, "# task: classify: as mlm, with labels and metrics, and in text without "
+              "sequences and masking; data.format is tsv unless said, text for "
+              "labels of tokens\n"));
+    TDM_TRY(tdm_config_describe(&tdm_label_schema, "labels", text));
+    return describe_keep_best(TDM_TASK_CLASSIFY, text);
 }
 
 tdm_status tdm_recipe_describe(tdm_text *text)

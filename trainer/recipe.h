@@ -152,7 +152,7 @@ TDM_MUST_CHECK tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *i
 /* Opens the tokenizer of a recipe of text; freed with tdm_tokenizer_close(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out);
 
-/* How the recipe's results are measured. */
+/* How the recipe's results are measured. Of classify, once its classes are known. */
 tdm_metrics_spec tdm_recipe_metrics(const tdm_recipe *recipe);
 
 /* What checkpoint.keep_best may say of a task, ended by NULL: names of metrics, f1 for that which the

@@ -6,8 +6,41 @@
 #define AUTO "auto"
 #define NONE "none"
 
+/* The class of words that are of none, as CoNLL's files have it; -1: there is none. */
+static int64_t find_none(const tdm_strings *classes)
+{
+    for (int64_t i = 0; i < classes->count; i++) {
+        if (strcmp(classes->items[i], "O") == 0)
+            return i;
+    }
+    return -1;
+}
+
+static tdm_metrics_spec metrics_of_labels(const tdm_label_options *labels)
+{
+    tdm_metrics_spec spec = {.classes = {.count = labels->classes.count, .none = -1}};
+    switch ((tdm_label_type)labels->type) {
+    case TDM_LABEL_CLASSES:
+        spec.type = spec.classes.count == 2 ? &tdm_binary_metrics_type : &tdm_class_metrics_type;
+        break;
+    case TDM_LABEL_MULTIPLE:
+        spec.type = &tdm_multiple_metrics_type;
+        break;
+    case TDM_LABEL_REGRESSION:
+        spec.type = &tdm_regression_metrics_type;
+        break;
+    case TDM_LABEL_TOKENS:
+        spec.type = &tdm_token_metrics_type;
+        spec.classes.none = find_none(&labels->classes);
+        break;
+    }
+    return spec;
+}
+
 tdm_metrics_spec tdm_recipe_metrics(const tdm_recipe *recipe)
 {
+    if (recipe->task == TDM_TASK_CLASSIFY)
+        return metrics_of_labels(&recipe->labels);
     bool is_text = recipe->task == TDM_TASK_MLM;
     return (tdm_metrics_spec){.type = is_text ? &tdm_text_metrics_type : &tdm_click_metrics_type};
 }

@@ -159,7 +159,7 @@ static const tdm_config_schema text_train_schema = {.size = sizeof(tdm_train_opt
 #define CHECKPOINT(member) offsetof(tdm_checkpoint_options, member)
 
 /* What differs between tasks is what the best is. */
-#define CHECKPOINT_KEYS(best, bests)                                                               \
+#define CHECKPOINT_KEYS(best, bests, what)                                                         \
     {.name = "every_steps",                                                                        \
      .type = TDM_CONFIG_INT,                                                                       \
      .offset = CHECKPOINT(every_steps),                                                            \
@@ -184,7 +184,7 @@ static const tdm_config_schema text_train_schema = {.size = sizeof(tdm_train_opt
     {                                                                                              \
         .name = "keep_best", .type = TDM_CONFIG_CHOICE, .offset = CHECKPOINT(keep_best),           \
         .fallback = (best), .choices = (bests),                                                    \
-        .help = "by which score of data.eval a checkpoint is the best"                             \
+        .help = "by which score of data.eval a checkpoint is the best" what                        \
     }
 
 static const char *const ctr_bests[] = {"auc", "logloss", "none", NULL};
@@ -192,13 +192,18 @@ static const char *const mlm_bests[] = {"loss", "masked_accuracy", "none", NULL}
 static const char *const classify_bests[] = {"auto",    "accuracy", "f1",   "auc", "loss",
                                              "pearson", "r2",       "none", NULL};
 
-static const tdm_config_key checkpoint_keys[] = {CHECKPOINT_KEYS("auc", ctr_bests)};
-static const tdm_config_key mlm_checkpoint_keys[] = {CHECKPOINT_KEYS("loss", mlm_bests)};
+static const tdm_config_key checkpoint_keys[] = {CHECKPOINT_KEYS("auc", ctr_bests, "")};
+static const tdm_config_key mlm_checkpoint_keys[] = {CHECKPOINT_KEYS("loss", mlm_bests, "")};
+static const tdm_config_key classify_checkpoint_keys[] = {CHECKPOINT_KEYS(
+    "auto", classify_bests,
+    "; auto: accuracy of classes, f1 of multiple and tokens, pearson of regression")};
 
 static const tdm_config_schema checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
                                                     KEYS(checkpoint_keys)};
 static const tdm_config_schema mlm_checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
                                                         KEYS(mlm_checkpoint_keys)};
+static const tdm_config_schema classify_checkpoint_schema = {.size = sizeof(tdm_checkpoint_options),
+                                                             KEYS(classify_checkpoint_keys)};
 
 const char *const *tdm_keep_best_names(int task)
 {
@@ -274,7 +279,7 @@ static const tdm_config_key mlm_keys[] = {
     MODEL,
     SECTION(optimizer, &tdm_text_optimizer_schema, "how it is trained"),
     SECTION(train, &text_train_schema, "how long, in what steps, on what"),
-    SECTION(checkpoint, &checkpoint_schema, "when to save and what to keep"),
+    SECTION(checkpoint, &mlm_checkpoint_schema, "when to save and what to keep"),
     SECTION(cache, &cache_schema, "where tokens are kept"),
     SECTION(output, &output_schema, "where results go"),
 };
@@ -286,7 +291,8 @@ static const tdm_config_key classify_keys[] = {
     SECTION(labels, &tdm_label_schema, "what is told of each text, and where it stands"),
     MODEL,
     SECTION(train, &text_train_schema, "how long, in what steps, on what"),
-    SECTION(checkpoint, &mlm_checkpoint_schema, "when to save and what to keep"),
+    SECTION(checkpoint, &classify_checkpoint_schema, "when to save and what to keep"),
+    SECTION(metrics, &tdm_metrics_schema, "how results are measured"),
     SECTION(cache, &cache_schema, "where tokens are kept"),
     SECTION(output, &output_schema, "where results go"),
 };
@@ -310,7 +316,9 @@ const tdm_config_schema *tdm_train_schema(int task)
 
 const tdm_config_schema *tdm_checkpoint_schema(int task)
 {
-    return task == TDM_TASK_MLM ? &mlm_checkpoint_schema : &checkpoint_schema;
+    return task == TDM_TASK_MLM        ? &mlm_checkpoint_schema
+           : task == TDM_TASK_CLASSIFY ? &classify_checkpoint_schema
+                                       : &checkpoint_schema;
 }
 
 const tdm_model_type *const *tdm_recipe_models(int task)
