@@ -100,7 +100,8 @@ static const tdm_option options[] = {
 const tdm_verb tdm_verb_eval = {
     .name = "eval",
     .arguments = "RUN FILE...",
-    .summary = "AUC, logloss, normalized entropy and calibration of a run's model",
+    .summary =
+        "how good a run's model is: AUC and logloss, loss and accuracy, as its task has them",
     .text = "RUN is the folder that a training wrote (output.dir). The files hold labels, in the\n"
             "format that the run was trained on.\n"
             "\n"

@@ -22,8 +22,8 @@ typedef struct inspect_values {
 typedef struct inspection {
     const char *folder;
     tdm_recipe *recipe;
-    tdm_feature_spec *spec;
-    tdm_record_format *format;
+    tdm_feature_spec *spec;    /* ctr; else NULL */
+    tdm_record_format *format; /* the same */
     tdm_checkpoint_list checkpoints;
     int64_t best_step; /* -1: none */
     int64_t step;      /* of the checkpoint that is looked at; -1: none is good */
@@ -55,7 +55,8 @@ static tdm_status open_tensors(inspection *found)
 static tdm_status look(inspection *found, const char *choice)
 {
     TDM_TRY(tdm_recipe_load_run(found->folder, &found->recipe));
-    TDM_TRY(tdm_run_load_features(found->folder, &found->spec, &found->format));
+    if (found->recipe->task == TDM_TASK_CTR)
+        TDM_TRY(tdm_run_load_features(found->folder, &found->spec, &found->format));
     TDM_TRY(tdm_checkpoint_list_read(found->folder, &found->checkpoints));
     bool has_best;
     TDM_TRY(tdm_checkpoint_best(found->folder, &found->best_step, &has_best));
@@ -125,14 +126,20 @@ static json_t *checkpoints_json(const inspection *found)
     return list;
 }
 
+static const char *format_name(const inspection *found)
+{
+    return tdm_record_formats[found->recipe->data.format]->name;
+}
+
 static tdm_status print_json(const inspection *found)
 {
     json_t *eval = json_object_get(found->state, "eval");
     bool has_eval = json_integer_value(json_object_get(found->state, "eval_step")) >= 0;
     return tdm_console_json(json_pack(
-        "{s:s, s:s, s:s, s:i, s:i, s:o, s:I, s:o, s:o, s:O?, s:O?, s:o}", "run", found->folder,
-        "model", found->recipe->model_type->name, "format", found->format->type->name, "fields",
-        found->spec->field_count, "dense", found->spec->dense_count, "step",
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:O?, s:O?, s:o}", "run", found->folder,
+        "model", found->recipe->model_type->name, "format", format_name(found), "fields",
+        found->spec == NULL ? json_null() : json_integer(found->spec->field_count), "dense",
+        found->spec == NULL ? json_null() : json_integer(found->spec->dense_count), "step",
         found->step >= 0 ? json_integer(found->step) : json_null(), "parameters",
         (json_int_t)parameter_count(found), "checkpoints", checkpoints_json(found), "tensors",
         tensors_json(found), "rows", json_object_get(found->state, "rows"), "eval",
@@ -201,9 +208,11 @@ static void print_tensors(const inspection *found)
 
 static tdm_status print_text(const inspection *found)
 {
-    printf("%s: %s, %d fields and %d dense features of %s records\n", found->folder,
-           found->recipe->model_type->name, found->spec->field_count, found->spec->dense_count,
-           found->format->type->name);
+    printf("%s: %s, ", found->folder, found->recipe->model_type->name);
+    if (found->spec != NULL)
+        printf("%d fields and %d dense features of ", found->spec->field_count,
+               found->spec->dense_count);
+    printf("%s records\n", format_name(found));
     print_checkpoints(found);
     if (found->step < 0) {
         printf("\n%s\n", found->problem);

@@ -39,10 +39,15 @@ static tdm_metrics_spec metrics_of_labels(const tdm_label_options *labels)
 
 tdm_metrics_spec tdm_recipe_metrics(const tdm_recipe *recipe)
 {
-    if (recipe->task == TDM_TASK_CLASSIFY)
+    switch ((tdm_task_kind)recipe->task) {
+    case TDM_TASK_MLM:
+        return (tdm_metrics_spec){.type = &tdm_text_metrics_type};
+    case TDM_TASK_CLASSIFY:
         return metrics_of_labels(&recipe->labels);
-    bool is_text = recipe->task == TDM_TASK_MLM;
-    return (tdm_metrics_spec){.type = is_text ? &tdm_text_metrics_type : &tdm_click_metrics_type};
+    case TDM_TASK_CTR:
+        break;
+    }
+    return (tdm_metrics_spec){.type = &tdm_click_metrics_type};
 }
 
 /* "f1" is also "macro_f1" and "micro_f1": a kind has one of them at most. */

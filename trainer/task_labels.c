@@ -19,21 +19,6 @@ static tdm_text_head head_of(tdm_label_type type)
     return TDM_HEAD_TOKEN_CLASSES;
 }
 
-static const tdm_metrics_type *metrics_of(const tdm_label_spec *spec)
-{
-    switch (spec->type) {
-    case TDM_LABEL_CLASSES:
-        return spec->classes.size == 2 ? &tdm_binary_metrics_type : &tdm_class_metrics_type;
-    case TDM_LABEL_MULTIPLE:
-        return &tdm_multiple_metrics_type;
-    case TDM_LABEL_REGRESSION:
-        return &tdm_regression_metrics_type;
-    case TDM_LABEL_TOKENS:
-        break;
-    }
-    return &tdm_token_metrics_type;
-}
-
 static tdm_status make(tdm_task *task, const tdm_recipe *recipe, const tdm_record_format *format,
                        tdm_pool *pool)
 {
@@ -43,10 +28,6 @@ static tdm_status make(tdm_task *task, const tdm_recipe *recipe, const tdm_recor
                                         recipe->train.batch_tokens, (int)recipe->data.lanes,
                                         &task->featurizer));
     task->output = spec->type == TDM_LABEL_MULTIPLE ? "probabilities" : "logits";
-    task->metrics = (tdm_metrics_spec){
-        .type = metrics_of(spec),
-        .classes = {.count = classes, .none = tdm_vocabulary_find(&spec->classes, "O", 1)},
-    };
     return tdm_text_task_finish(task, recipe, head_of(spec->type), classes);
 }
 

@@ -8,7 +8,6 @@ static tdm_status make(tdm_task *task, const tdm_recipe *recipe, tdm_pool *pool)
     TDM_TRY(tdm_text_featurizer_create(&recipe->text, task->tokenizer, pool,
                                        recipe->train.batch_tokens, (int)recipe->data.lanes,
                                        &task->featurizer));
-    task->metrics.type = &tdm_text_metrics_type;
     return tdm_text_task_finish(task, recipe, TDM_HEAD_MASKED, 0);
 }
 
