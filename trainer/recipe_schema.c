@@ -290,6 +290,7 @@ static const tdm_config_key classify_keys[] = {
     SECTION(text, &tdm_labelled_text_schema, "how text becomes sequences"),
     SECTION(labels, &tdm_label_schema, "what is told of each text, and where it stands"),
     MODEL,
+    SECTION(optimizer, &tdm_text_optimizer_schema, "how it is trained"),
     SECTION(train, &text_train_schema, "how long, in what steps, on what"),
     SECTION(checkpoint, &classify_checkpoint_schema, "when to save and what to keep"),
     SECTION(metrics, &tdm_metrics_schema, "how results are measured"),
