@@ -107,7 +107,7 @@ void tdm_label_spec_destroy(tdm_label_spec *spec)
 
 uint64_t tdm_label_spec_hash(const tdm_label_spec *spec, const tdm_record_format *format)
 {
-    const int32_t numbers[] = {spec->type,           spec->use,          spec->lines,
+    const int32_t numbers[] = {(int32_t)spec->type,  (int32_t)spec->use, spec->lines,
                                spec->line_separator, spec->line_columns, spec->text,
                                spec->pair,           spec->label,        spec->separator,
                                format->separator,    format->header,     format->column_count};
