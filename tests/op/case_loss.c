@@ -97,8 +97,8 @@ bool case_softmax_loss(op_world *world, int n, tdm_softmax_loss_args *args)
         return false;
     loss_shape s = loss_shapes[shape];
     int64_t classes = class_counts[n / 6 % COUNT(class_counts)];
-    if (s.batch * classes > 300000)
-        s = (loss_shape){300, 299};
+    if (s.batch * classes > 60000)
+        s = (loss_shape){60, 59};
     args->logits = loss_matrix(world, "logits", s, classes, n % 4, OP_RANDOM);
     args->labels = make_labels(world, &args->logits, s.valid, n % 6 == 5 ? 90.0f : 4.0f);
     if (n % 6 != 2)
