@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson takes NULL for a value that could not be made and fails then itself; the end of all is that a
- * NULL comes out. */
+/* jansson takes NULL for a value that could not be made and fails then itself; the end of all is
+ * that a NULL comes out. */
 
 tdm_status tdm_export_json(json_t *json, const char *folder, const char *name)
 {

@@ -1,5 +1,5 @@
-/* A model of another program as the beginning of a training: a folder of Hugging Face, or a checkpoint
- * of google-research/bert.
+/* A model of another program as the beginning of a training: a folder of Hugging Face, or a
+ * checkpoint of google-research/bert.
  *
  *   config.json or bert_config.json                (pretrained_config.h)
  *   the weights                                    (pretrained_tensors.h)
@@ -19,9 +19,9 @@ typedef struct tdm_pretrained {
     tdm_tokenizer *tokenizer; /* NULL: the folder has none */
 } tdm_pretrained;
 
-/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read of the
- * weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL: the defaults. On
- * failure nothing is left to close. */
+/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read
+ * of the weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL:
+ * the defaults. On failure nothing is left to close. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_open(const char *path,
                                               const tdm_tokenizer_settings *settings,
                                               tdm_pretrained *out);
@@ -38,15 +38,15 @@ typedef struct tdm_pretrained_report {
     int64_t left_out;   /* tokens that ours lacks */
 } tdm_pretrained_report;
 
-/* Fills an encoder's parameters (models/encoder.h) on the device. The options must be those of the
- * checkpoint, see tdm_pretrained_config_check(). Rows of the word table and of the masked head's bias go
- * by token where the folder has a tokenizer (vocabulary_rows.h); a word table with more rows than tokens
- * has lost nothing. A classifier of another number of classes is not taken.
+/* Fills an encoder's parameters (models/encoder.h) on the device. The options must be those of
+ * the checkpoint, see tdm_pretrained_config_check(). Rows of the word table and of the masked
+ * head's bias go by token where the folder has a tokenizer (vocabulary_rows.h); a word table with
+ * more rows than tokens has lost nothing. A classifier of another number of classes is not taken.
  *
- * TDM_E_FORMAT for a checkpoint that lacks a part of the encoder, TDM_E_CONFIG naming tensor, both shapes
- * and the key of the recipe where a shape does not fit, TDM_E_DATA where the folder has no vocabulary and
- * the word table another number of rows. All of that is found before the first parameter is written.
- * What was kept, unused or new is told by tdm_info(). Syncs. */
+ * TDM_E_FORMAT for a checkpoint that lacks a part of the encoder, TDM_E_CONFIG naming tensor,
+ * both shapes and the key of the recipe where a shape does not fit, TDM_E_DATA where the folder
+ * has no vocabulary and the word table another number of rows. All of that is found before the
+ * first parameter is written. What was kept, unused or new is told by tdm_info(). Syncs. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_load(const tdm_pretrained *pretrained,
                                               const tdm_bert_options *options,
                                               const tdm_model_inputs *inputs,

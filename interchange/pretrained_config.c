@@ -177,7 +177,8 @@ static tdm_status read_bert(const reading *from, tdm_pretrained_config *out)
 
 /* ---- ModernBERT ------------------------------------------------------------------------------ */
 
-/* Which layers see all tokens. Files have layer_types, or before that global_attn_every_n_layers. */
+/* Which layers see all tokens. Files have layer_types, or before that global_attn_every_n_layers.
+ */
 static tdm_status read_layer_types(const reading *from, tdm_bert_options *options)
 {
     const json_t *types = get(from, "layer_types");
@@ -205,8 +206,8 @@ static tdm_status read_layer_types(const reading *from, tdm_bert_options *option
                             "layers 0, n, 2 n, ... see all tokens here, the others are local");
 }
 
-/* The base of the rotary positions of one kind of layer: rope_parameters, or before that a key of its
- * own. */
+/* The base of the rotary positions of one kind of layer: rope_parameters, or before that a key of
+ * its own. */
 static tdm_status read_theta(const reading *from, const char *kind, const char *key,
                              double fallback, double *out)
 {

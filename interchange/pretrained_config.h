@@ -16,9 +16,9 @@ typedef struct tdm_pretrained_config {
     bool tied;          /* the decoder's weight is the word table */
 } tdm_pretrained_config;
 
-/* Reads FOLDER/config.json, or where that is not there FOLDER/bert_config.json. TDM_E_DATA where there
- * is neither, TDM_E_FORMAT for what is damaged, TDM_E_UNSUPPORTED for another model and for settings
- * that no option of ours holds, named with their values. */
+/* Reads FOLDER/config.json, or where that is not there FOLDER/bert_config.json. TDM_E_DATA where
+ * there is neither, TDM_E_FORMAT for what is damaged, TDM_E_UNSUPPORTED for another model and for
+ * settings that no option of ours holds, named with their values. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_config_read(const char *folder,
                                                      tdm_pretrained_config *out);
 void tdm_pretrained_config_free(tdm_pretrained_config *config);
@@ -27,9 +27,9 @@ void tdm_pretrained_config_free(tdm_pretrained_config *config);
 void tdm_pretrained_config_fill(const tdm_pretrained_config *config, const tdm_config_node *model,
                                 tdm_bert_options *options);
 
-/* TDM_E_CONFIG, with the place of the section, naming each option that makes another function of the
- * same weights, with both values. Dropout, the initializer and how classifiers pool are the recipe's
- * affair. `max_length`: text.max_length. */
+/* TDM_E_CONFIG, with the place of the section, naming each option that makes another function of
+ * the same weights, with both values. Dropout, the initializer and how classifiers pool are the
+ * recipe's affair. `max_length`: text.max_length. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_config_check(const tdm_pretrained_config *config,
                                                       const tdm_config_node *model,
                                                       const tdm_bert_options *options,

@@ -75,7 +75,8 @@ static tdm_shape shape_wanted(const tdm_weight *weight, const tdm_shape *ours)
     return shape;
 }
 
-/* Which of ours' dimensions differs; -1: none. The number of rows of tokens is looked at elsewhere. */
+/* Which of ours' dimensions differs; -1: none. The number of rows of tokens is looked at
+ * elsewhere. */
 static int differing_dimension(const tdm_weight *weight, const tdm_shape *wanted,
                                const tdm_shape *theirs)
 {

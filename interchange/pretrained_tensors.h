@@ -1,8 +1,8 @@
 /* The tensors of a checkpoint that another program wrote, as floats:
  *
  *   FOLDER/model.safetensors                   or any file *.safetensors
- *   FOLDER/model.safetensors.index.json        {"weight_map": {"tensor": "file", …}}: Hugging Face's
- *                                              checkpoints in several files
+ *   FOLDER/model.safetensors.index.json        {"weight_map": {"tensor": "file", …}}: a
+ *                                              checkpoint of Hugging Face in several files
  *   FOLDER/NAME.ckpt.index                     TensorFlow's (tensor_bundle.h); also NAME.ckpt
  *
  * One thread at a time. Errors name the file and the tensor. */
@@ -22,8 +22,8 @@ typedef struct tdm_pretrained_tensor {
     tdm_shape shape;
 } tdm_pretrained_tensor;
 
-/* Opens a file, or what a folder holds: of several kinds the first in the list above. TDM_E_DATA where
- * there is none; TDM_E_UNSUPPORTED, with what to do, for pytorch_model.bin. */
+/* Opens a file, or what a folder holds: of several kinds the first in the list above. TDM_E_DATA
+ * where there is none; TDM_E_UNSUPPORTED, with what to do, for pytorch_model.bin. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_tensors_open(const char *path,
                                                       tdm_pretrained_tensors **out);
 

@@ -1,5 +1,5 @@
-/* Protocol buffers' wire format, to read (https://protobuf.dev/programming-guides/encoding): a message
- * is a row of fields, each a varint `number << 3 | type` and a value. */
+/* Protocol buffers' wire format, to read (https://protobuf.dev/programming-guides/encoding): a
+ * message is a row of fields, each a varint `number << 3 | type` and a value. */
 #ifndef TDM_INTERCHANGE_PROTOBUF_H
 #define TDM_INTERCHANGE_PROTOBUF_H
 
@@ -17,8 +17,8 @@ static inline size_t tdm_wire_left(const tdm_wire *wire)
     return (size_t)(wire->end - wire->next);
 }
 
-/* Takes a varint: 7 bits a byte, the lowest first, the high bit where more follow. False where there is
- * none, or it has more than 64 bits. */
+/* Takes a varint: 7 bits a byte, the lowest first, the high bit where more follow. False where
+ * there is none, or it has more than 64 bits. */
 bool tdm_wire_varint(tdm_wire *wire, uint64_t *value);
 
 /* Little-endian. */
@@ -38,8 +38,8 @@ typedef struct tdm_wire_field {
     tdm_wire bytes; /* of TDM_WIRE_BYTES, within the message */
 } tdm_wire_field;
 
-/* Takes the next field. False at the end of the message, and where it is damaged: then *good becomes
- * false. */
+/* Takes the next field. False at the end of the message, and where it is damaged: then *good
+ * becomes false. */
 bool tdm_wire_next(tdm_wire *message, tdm_wire_field *field, bool *good);
 
 #endif

@@ -1,16 +1,17 @@
 /* Sorted tables of keys and values, as leveldb lays them out and TensorFlow writes its checkpoint
- * indexes (https://github.com/google/leveldb/blob/main/doc/table_format.md; tensorflow/core/lib/io).
+ * indexes (https://github.com/google/leveldb/blob/main/doc/table_format.md;
+ * tensorflow/core/lib/io).
  *
  *   data blocks
  *   meta block, a block of no entries
- *   index block   for each data block a key that is not before its last one, and its handle: where it
- *                 begins and how many bytes it has, two varints
+ *   index block   for each data block a key that is not before its last one, and its handle:
+ *                 where it begins and how many bytes it has, two varints
  *   footer        48 bytes: the handles of meta and index block, zeros, 8 bytes of magic
  *
- * A block is entries, each: bytes shared with the key before, further bytes of the key, bytes of the
- * value (varints), those bytes of the key, the value; then the offsets of entries that share nothing,
- * and their count (32 bits, little-endian). Behind it stand the kind of compression, one byte, and
- * the masked CRC-32C of the block and that byte. */
+ * A block is entries, each: bytes shared with the key before, further bytes of the key, bytes of
+ * the value (varints), those bytes of the key, the value; then the offsets of entries that share
+ * nothing, and their count (32 bits, little-endian). Behind it stand the kind of compression, one
+ * byte, and the masked CRC-32C of the block and that byte. */
 #ifndef TDM_INTERCHANGE_SORTED_TABLE_H
 #define TDM_INTERCHANGE_SORTED_TABLE_H
 

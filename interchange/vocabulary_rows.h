@@ -4,8 +4,9 @@
 
 #include "tandem/text.h"
 
-/* Row `id` of ours is the mean of rows rows[starts[id]] … rows[starts[id + 1] - 1] of theirs: of one where
- * the token is known there, of its pieces where it is new, and where there are none of all rows. */
+/* Row `id` of ours is the mean of rows rows[starts[id]] … rows[starts[id + 1] - 1] of theirs: of
+ * one where the token is known there, of its pieces where it is new, and where there are none of
+ * all rows. */
 typedef struct tdm_vocabulary_rows {
     int64_t count;   /* of ours */
     int64_t *starts; /* [count + 1] */
@@ -17,9 +18,9 @@ typedef struct tdm_vocabulary_rows {
     int64_t left_out;       /* tokens of theirs that ours lacks */
 } tdm_vocabulary_rows;
 
-/* Compares vocabularies token by token. A new token is split as `theirs` splits the same text; one that
- * continues a word ("##x") as x, with its first piece as a continuation where there is such a one. Pieces
- * that are [UNK] do not count. */
+/* Compares vocabularies token by token. A new token is split as `theirs` splits the same text;
+ * one that continues a word ("##x") as x, with its first piece as a continuation where there is
+ * such a one. Pieces that are [UNK] do not count. */
 TDM_MUST_CHECK tdm_status tdm_vocabulary_rows_create(const tdm_tokenizer *theirs,
                                                      const tdm_tokenizer *ours,
                                                      tdm_vocabulary_rows *out);

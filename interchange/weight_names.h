@@ -1,9 +1,9 @@
 /* What the parameters of an encoder (models/encoder.h) are called by others.
  *
  * Sources: the classes of Transformers (models/bert, megatron_bert, modernbert) and
- * google-research/bert (modeling.py, run_pretraining.py, run_classifier.py). All of them lay a matrix
- * out [out, in] as we do, but TensorFlow's "kernel", which is [in, out]. ModernBERT's Wqkv and Wi have
- * our order of rows. */
+ * google-research/bert (modeling.py, run_pretraining.py, run_classifier.py). All of them lay a
+ * matrix out [out, in] as we do, but TensorFlow's "kernel", which is [in, out]. ModernBERT's Wqkv
+ * and Wi have our order of rows. */
 #ifndef TDM_INTERCHANGE_WEIGHT_NAMES_H
 #define TDM_INTERCHANGE_WEIGHT_NAMES_H
 
@@ -36,7 +36,8 @@ typedef enum tdm_weight_group {
 #define TDM_WEIGHT_NAME_BYTES 128
 #define TDM_WEIGHT_RANK       2
 
-/* A tensor of theirs: rows [rows / parts · part, rows / parts · (part + 1)) of a parameter of ours. */
+/* A tensor of theirs: rows [rows / parts · part, rows / parts · (part + 1)) of a parameter of
+ * ours. */
 typedef struct tdm_weight {
     char ours[TDM_WEIGHT_NAME_BYTES];
     char theirs[TDM_WEIGHT_NAME_BYTES];
@@ -55,16 +56,16 @@ TDM_MUST_CHECK tdm_status tdm_weight_names_each(tdm_weight_naming naming, int64_
                                                                    const tdm_weight *weight),
                                                 void *context);
 
-/* What the names of the encoder may have before them where a head is there too: "bert.", "model.", or
- * "". */
+/* What the names of the encoder may have before them where a head is there too: "bert.",
+ * "model.", or "". */
 const char *tdm_weight_prefix(tdm_weight_naming naming);
 
 /* A dimension of a parameter of ours, and in *key the key of the recipe that sets it. */
 int64_t tdm_weight_size(char dimension, const tdm_bert_options *options,
                         const tdm_model_inputs *inputs, const char **key);
 
-/* True for tensors that say nothing of their own: position_ids, the decoder's weight where it is tied to
- * the word table, an optimizer's moments. */
+/* True for tensors that say nothing of their own: position_ids, the decoder's weight where it is
+ * tied to the word table, an optimizer's moments. */
 bool tdm_weight_is_redundant(tdm_weight_naming naming, const char *name);
 
 #endif

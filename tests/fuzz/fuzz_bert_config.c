@@ -1,5 +1,5 @@
-/* Reads any bytes as config.json. Options that come out must be ones that a recipe could give, and fit
- * themselves. */
+/* Reads any bytes as config.json. Options that come out must be ones that a recipe could give,
+ * and fit themselves. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "interchange/pretrained_config.h"

@@ -1,9 +1,9 @@
-/* Opens any bytes as a TensorFlow checkpoint of one shard. What opens must be readable to the last byte, but
- * for checksums.
+/* Opens any bytes as a TensorFlow checkpoint of one shard. What opens must be readable to the
+ * last byte, but for checksums.
  *
- * An input is a byte, the length of its index (two bytes, little-endian), the index, and the shard.
- * The byte's low bit says what the index is: 0 the file, 1 the entries of its one data block, which
- * is made a table with good checksums here. */
+ * An input is a byte, the length of its index (two bytes, little-endian), the index, and the
+ * shard. The byte's low bit says what the index is: 0 the file, 1 the entries of its one data
+ * block, which is made a table with good checksums here. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "interchange/crc32c.h"

@@ -1,6 +1,6 @@
-/* Folders for Transformers: the class that they are of, what stands in them, and what is refused. That
- * Transformers loads them is looked at by tests/golden/check_exports.py, which is given the folder that
- * TANDEM_EXPORTS names and this program fills. */
+/* Folders for Transformers: the class that they are of, what stands in them, and what is refused.
+ * That Transformers loads them is looked at by tests/golden/check_exports.py, which is given the
+ * folder that TANDEM_EXPORTS names and this program fills. */
 #include "core/file.h"
 #include "core/json.h"
 #include "core/memory.h"

@@ -1,5 +1,5 @@
-/* Checkpoints of other programs compute here what Transformers computes with them, and go back bit by
- * bit. The references are made by tests/golden/make_interchange_golden.py and
+/* Checkpoints of other programs compute here what Transformers computes with them, and go back
+ * bit by bit. The references are made by tests/golden/make_interchange_golden.py and
  * make_checkpoint_golden.py. */
 #include "core/file.h"
 #include "core/json.h"
@@ -27,13 +27,6 @@ static const struct folder {
     {"modern_masked", TDM_HEAD_MASKED, 0, false},
 };
 #define FOLDERS (sizeof folders / sizeof folders[0])
-
-static const char *golden_folder(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, TDM_SOURCE_DIR "/tests/golden/interchange/%s", name);
-    return path;
-}
 
 /* ---- what a model answers -------------------------------------------------------------------- */
 
@@ -153,7 +146,7 @@ START_TEST(test_answers_of_transformers)
         tdm_text_head head = folders[i].head == TDM_HEAD_MASKED ? TDM_HEAD_FILL : folders[i].head;
         snprintf(path, sizeof path, "interchange/%s/answers.safetensors", folders[i].name);
         tdm_golden *golden = tdm_golden_open(path);
-        ck_assert_ok(tdm_pretrained_open(golden_folder(folders[i].name), NULL, &from));
+        ck_assert_ok(tdm_pretrained_open(tdm_golden_folder(folders[i].name), NULL, &from));
         check_head(&from, golden, TDM_HEAD_NONE, 0);
         check_head(&from, golden, head, folders[i].classes);
         if (tdm_golden_has(golden, "pooler"))
@@ -261,7 +254,7 @@ static void check_round_trip(const struct folder *folder)
     tdm_pretrained from;
     tdm_encoder_rig rig;
     tdm_pretrained_report report;
-    snprintf(path, sizeof path, "%s", golden_folder(folder->name));
+    snprintf(path, sizeof path, "%s", tdm_golden_folder(folder->name));
     snprintf(out, sizeof out, "%s", tdm_test_path(tdm_test_folder(), "out/"));
     ck_assert_ok(tdm_pretrained_open(path, NULL, &from));
     const tdm_model_inputs inputs = {
@@ -292,8 +285,8 @@ END_TEST
 START_TEST(test_several_files)
 {
     char whole[512];
-    snprintf(whole, sizeof whole, "%s", golden_folder("bert_masked"));
-    same_tensors(whole, golden_folder("bert_sharded"));
+    snprintf(whole, sizeof whole, "%s", tdm_golden_folder("bert_masked"));
+    same_tensors(whole, tdm_golden_folder("bert_sharded"));
 }
 END_TEST
 

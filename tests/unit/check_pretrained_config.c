@@ -11,7 +11,7 @@
     "\"num_attention_heads\": 2, \"intermediate_size\": 24"
 #define BERT                                                                                       \
     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 12, \"type_vocab_size\": " \
-                                        "2"
+    "2"
 #define MODERN "{\"model_type\": \"modernbert\", " SIZES
 
 static tdm_status read_text(const char *name, const char *text, tdm_pretrained_config *config)
