@@ -49,7 +49,7 @@ static tdm_status read_settings(const char *folder, tdm_tokenizer_settings *sett
 }
 
 static tdm_status open_tokenizer(const char *folder, tdm_tokenizer_settings settings,
-                                 tdm_tokenizer **out)
+                                 tdm_pretrained *out)
 {
     char *vocabulary = NULL, *json = NULL;
     tdm_status status;
@@ -57,9 +57,11 @@ static tdm_status open_tokenizer(const char *folder, tdm_tokenizer_settings sett
     TDM_TRY_GOTO(tdm_path_join(folder, "tokenizer.json", &json), done);
     if (tdm_file_exists(vocabulary)) {
         TDM_TRY_GOTO(read_settings(folder, &settings), done);
-        status = tdm_tokenizer_open(vocabulary, &settings, out);
+        TDM_TRY_GOTO(tdm_tokenizer_open(vocabulary, &settings, &out->tokenizer), done);
+        status = tdm_strdup(vocabulary, &out->tokenizer_path);
     } else if (tdm_file_exists(json)) {
-        status = tdm_tokenizer_open(json, NULL, out);
+        TDM_TRY_GOTO(tdm_tokenizer_open(json, NULL, &out->tokenizer), done);
+        status = tdm_strdup(json, &out->tokenizer_path);
     }
 done:
     tdm_free(vocabulary);
@@ -69,25 +71,51 @@ done:
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-tdm_status tdm_pretrained_open(const char *path, const tdm_tokenizer_settings *settings,
-                               tdm_pretrained *out)
+bool tdm_pretrained_is_there(const char *path)
 {
+    static const char *const names[] = {"config.json", "bert_config.json"};
+    char *folder, *file;
+    bool found = false;
+    if (folder_of(path, &folder) != TDM_OK)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
+        if (tdm_path_join(folder, names[i], &file) != TDM_OK)
+            break;
+        found = tdm_file_exists(file);
+        tdm_free(file);
+    }
+    tdm_free(folder);
+    return found;
+}
+
+static tdm_status open_parts(const char *path, const tdm_tokenizer_settings *settings,
+                             bool with_weights, tdm_pretrained *out)
+{
+    const tdm_tokenizer_settings fallback = tdm_tokenizer_default_settings();
     char *folder;
     *out = (tdm_pretrained){0};
     TDM_TRY(folder_of(path, &folder));
-    tdm_status status;
-    TDM_TRY_GOTO(tdm_pretrained_config_read(folder, &out->config), fail);
-    TDM_TRY_GOTO(tdm_pretrained_tensors_open(path, &out->tensors), fail);
-    TDM_TRY_GOTO(open_tokenizer(folder,
-                                settings != NULL ? *settings : tdm_tokenizer_default_settings(),
-                                &out->tokenizer),
-                 fail);
+    tdm_status status = tdm_pretrained_config_read(folder, &out->config);
+    if (status == TDM_OK && with_weights)
+        status = tdm_pretrained_tensors_open(path, &out->tensors);
+    if (status == TDM_OK)
+        status = open_tokenizer(folder, settings != NULL ? *settings : fallback, out);
     tdm_free(folder);
-    return TDM_OK;
-fail:
-    tdm_free(folder);
-    tdm_pretrained_close(out);
+    if (status != TDM_OK)
+        tdm_pretrained_close(out);
     return status;
+}
+
+tdm_status tdm_pretrained_open(const char *path, const tdm_tokenizer_settings *settings,
+                               tdm_pretrained *out)
+{
+    return open_parts(path, settings, true, out);
+}
+
+tdm_status tdm_pretrained_open_settings(const char *path, const tdm_tokenizer_settings *settings,
+                                        tdm_pretrained *out)
+{
+    return open_parts(path, settings, false, out);
 }
 
 void tdm_pretrained_close(tdm_pretrained *pretrained)
@@ -95,5 +123,6 @@ void tdm_pretrained_close(tdm_pretrained *pretrained)
     tdm_pretrained_config_free(&pretrained->config);
     tdm_pretrained_tensors_close(pretrained->tensors);
     tdm_tokenizer_close(pretrained->tokenizer);
+    tdm_free(pretrained->tokenizer_path);
     *pretrained = (tdm_pretrained){0};
 }

@@ -15,16 +15,26 @@
 
 typedef struct tdm_pretrained {
     tdm_pretrained_config config;
-    tdm_pretrained_tensors *tensors;
-    tdm_tokenizer *tokenizer; /* NULL: the folder has none */
+    tdm_pretrained_tensors *tensors; /* NULL: only what stands beside the weights was opened */
+    tdm_tokenizer *tokenizer;        /* NULL: the folder has none */
+    char *tokenizer_path;            /* of its file */
+    bool is_ours; /* the tensors are called as our parameters are: a run's checkpoint */
 } tdm_pretrained;
 
-/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read
- * of the weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL:
- * the defaults. On failure nothing is left to close. */
+/* True for a folder that holds config.json or bert_config.json, and for a path in one. */
+bool tdm_pretrained_is_there(const char *path);
+
+/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read of the
+ * weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL: the defaults. On
+ * failure nothing is left to close. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_open(const char *path,
                                               const tdm_tokenizer_settings *settings,
                                               tdm_pretrained *out);
+
+/* The same without the weights, which need not be there. */
+TDM_MUST_CHECK tdm_status tdm_pretrained_open_settings(const char *path,
+                                                       const tdm_tokenizer_settings *settings,
+                                                       tdm_pretrained *out);
 
 /* One of zeros is allowed. */
 void tdm_pretrained_close(tdm_pretrained *pretrained);

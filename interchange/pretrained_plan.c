@@ -239,9 +239,11 @@ tdm_status tdm_pretrained_plan_create(const tdm_pretrained *from, const tdm_pret
                                       tdm_pretrained_plan *out)
 {
     *out = (tdm_pretrained_plan){.from = from, .to = *to};
-    out->naming = tdm_pretrained_tensors_are_tensorflow(from->tensors)
-                      ? TDM_NAMING_TENSORFLOW
-                      : (tdm_weight_naming)from->config.family;
+    out->naming = (tdm_weight_naming)from->config.family;
+    if (tdm_pretrained_tensors_are_tensorflow(from->tensors))
+        out->naming = TDM_NAMING_TENSORFLOW;
+    if (from->is_ours)
+        out->naming = TDM_NAMING_OURS;
     tdm_status status = make_plan(out);
     if (status != TDM_OK)
         tdm_pretrained_plan_free(out);

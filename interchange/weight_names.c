@@ -104,6 +104,28 @@ static const row tensorflow_rows[] = {
     ROW(EXACT, CLASSIFIER, "C", "classifier.bias", "output_bias"),
 };
 
+#define SAME(kind, group, sizes, name) ROW(kind, group, sizes, name, name)
+
+static const row our_rows[] = {
+    SAME(TABLE, ENCODER, "VH", "embeddings.word"),
+    SAME(TABLE, ENCODER, "PH", "embeddings.position"),
+    SAME(TABLE, ENCODER, "TH", "embeddings.type"),
+    SAME(NORM, ENCODER, "H", "embeddings.norm"),
+    SAME(NORM, ENCODER, "H", "layer.#.attention.norm"),
+    SAME(DENSE, ENCODER, "QH", "layer.#.attention.qkv"),
+    SAME(DENSE, ENCODER, "HH", "layer.#.attention.output"),
+    SAME(NORM, ENCODER, "H", "layer.#.mlp.norm"),
+    SAME(DENSE, ENCODER, "GH", "layer.#.mlp.input"),
+    SAME(DENSE, ENCODER, "HI", "layer.#.mlp.output"),
+    SAME(NORM, ENCODER, "H", "norm"),
+    SAME(DENSE, POOLER, "HH", "pooler"),
+    SAME(DENSE, MASKED, "HH", "masked.dense"),
+    SAME(NORM, MASKED, "H", "masked.norm"),
+    SAME(EXACT, MASKED, "V", "masked.bias"),
+    SAME(DENSE, PAIRS, "NH", "pair"),
+    SAME(DENSE, CLASSIFIER, "CH", "classifier"),
+};
+
 typedef struct row_list {
     const row *rows;
     int count;
@@ -124,6 +146,7 @@ static const naming namings[] = {
     [TDM_NAMING_MEGATRON_BERT] = {{LIST(bert_rows), LIST(megatron_norms)}, "bert."},
     [TDM_NAMING_MODERN_BERT] = {{LIST(modern_rows)}, "model."},
     [TDM_NAMING_TENSORFLOW] = {{LIST(tensorflow_rows)}, ""},
+    [TDM_NAMING_OURS] = {{LIST(our_rows)}, ""},
 };
 
 /* ---- their tensors --------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ typedef enum tdm_weight_naming {
     TDM_NAMING_MEGATRON_BERT = 1,
     TDM_NAMING_MODERN_BERT = 2,
     TDM_NAMING_TENSORFLOW = 3,
+    TDM_NAMING_OURS = 4,
 } tdm_weight_naming;
 
 /* What a parameter is a part of. */

@@ -3,6 +3,7 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "text/label_classes.h"
+#include "trainer/init_from.h"
 #include "trainer/recipe_internal.h"
 #include "trainer/run_folder.h"
 
@@ -121,7 +122,8 @@ static tdm_status default_data(tdm_recipe *recipe)
     return json && data->columns.count == 0 ? default_fields(recipe) : TDM_OK;
 }
 
-static tdm_status complete(tdm_recipe *recipe)
+/* A run's recipe says all: what it began from is not asked again. */
+static tdm_status complete(tdm_recipe *recipe, bool is_run)
 {
     const tdm_model_type *const *models = tdm_recipe_models(recipe->task);
     tdm_model_section *section;
@@ -131,6 +133,8 @@ static tdm_status complete(tdm_recipe *recipe)
     recipe->model_type = models[section->values->type];
     recipe->model_options = (char *)section->values + TDM_MODEL_OPTIONS;
     recipe->init_from = section->values->init_from;
+    if (recipe->init_from != NULL && recipe->task != TDM_TASK_CTR && !is_run)
+        TDM_TRY(tdm_init_from_complete(recipe));
     TDM_TRY(tdm_train_source_bind(recipe->data.train, &recipe->corpora));
     TDM_TRY(tdm_eval_source_bind(recipe->data.eval, &recipe->eval));
     const tdm_config_node *optimizer = tdm_config_get(tdm_config_root(recipe->config), "optimizer");
@@ -150,7 +154,7 @@ static tdm_status complete(tdm_recipe *recipe)
 }
 
 /* `config` goes to the recipe. */
-static tdm_status bind_recipe(tdm_config *config, const char *path, tdm_recipe **out)
+static tdm_status bind_recipe(tdm_config *config, const char *path, bool is_run, tdm_recipe **out)
 {
     tdm_recipe *recipe = NULL;
     tdm_status status;
@@ -161,7 +165,7 @@ static tdm_status bind_recipe(tdm_config *config, const char *path, tdm_recipe *
     recipe->config = config;
     config = NULL;
     TDM_TRY_GOTO(tdm_strdup(path, &recipe->path), fail);
-    TDM_TRY_GOTO(complete(recipe), fail);
+    TDM_TRY_GOTO(complete(recipe, is_run), fail);
     *out = recipe;
     return TDM_OK;
 fail:
@@ -172,8 +176,8 @@ fail:
 
 static const tdm_recipe_arguments no_arguments;
 
-tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *arguments,
-                           tdm_recipe **out)
+static tdm_status load(const char *path, const tdm_recipe_arguments *arguments, bool is_run,
+                       tdm_recipe **out)
 {
     override_list list = {0};
     tdm_config *config;
@@ -182,9 +186,15 @@ tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *argumen
     if (status == TDM_OK)
         status = tdm_config_load(path, list.items, list.count, &config);
     if (status == TDM_OK)
-        status = bind_recipe(config, path, out);
+        status = bind_recipe(config, path, is_run, out);
     free_overrides(&list);
     return status;
+}
+
+tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *arguments,
+                           tdm_recipe **out)
+{
+    return load(path, arguments, false, out);
 }
 
 tdm_status tdm_recipe_parse(const char *text, size_t bytes, const char *name,
@@ -197,7 +207,7 @@ tdm_status tdm_recipe_parse(const char *text, size_t bytes, const char *name,
     if (status == TDM_OK)
         status = tdm_config_parse(text, bytes, name, list.items, list.count, &config);
     if (status == TDM_OK)
-        status = bind_recipe(config, name, out);
+        status = bind_recipe(config, name, false, out);
     free_overrides(&list);
     return status;
 }
@@ -208,7 +218,7 @@ tdm_status tdm_recipe_load_run(const char *run_folder, tdm_recipe **out)
     *out = NULL;
     TDM_TRY(tdm_run_folder_check(run_folder));
     TDM_TRY(tdm_path_join(run_folder, TDM_RUN_RECIPE, &path));
-    tdm_status status = tdm_recipe_load(path, NULL, out);
+    tdm_status status = load(path, NULL, true, out);
     tdm_free(path);
     return status;
 }

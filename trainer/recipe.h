@@ -87,7 +87,7 @@ typedef struct tdm_recipe {
     tdm_eval_source eval;
     const tdm_model_type *model_type;
     void *model_options; /* bound by model_type->schema */
-    char *init_from;     /* a run folder, NULL: none */
+    char *init_from;     /* a run folder, or of text another program's; NULL: none */
     /* private */
     tdm_phase base_phase; /* what phases replace in text and train */
     void *model_section;

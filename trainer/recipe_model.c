@@ -15,7 +15,8 @@ static const tdm_config_key common_keys[] = {
      .type = TDM_CONFIG_STRING,
      .offset = offsetof(struct tdm_model_common, init_from),
      .fallback = "~",
-     .help = "a run folder: tensors of the same name and shape start from its best checkpoint"},
+     .help = "where weights start: a run folder, its best checkpoint; for text also a folder of "
+             "Hugging Face or google-research/bert"},
 };
 #define COMMON_KEYS ((int)(sizeof common_keys / sizeof common_keys[0]))
 

@@ -5,40 +5,11 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "trainer/checkpoint.h"
-#include "trainer/tensor_file.h"
+#include "trainer/init_from.h"
 
 #include <math.h>
 
 /* ---- beginning ------------------------------------------------------------------------------- */
-
-/* The weights of another run, where names and shapes are the same. */
-static tdm_status init_from_run(tdm_training *training)
-{
-    const char *from = training->recipe->init_from;
-    const tdm_model *model = training->session.model;
-    tdm_saved_tensor *tensors = NULL;
-    char *path = NULL;
-    int64_t step;
-    int count, loaded;
-    tdm_status status;
-    TDM_TRY(tdm_run_folder_choose(from, NULL, &step));
-    TDM_TRY_GOTO(tdm_checkpoint_path(from, step, TDM_MODEL_FILE, &path), done);
-    TDM_TRY_GOTO(tdm_model_tensors(model, &tensors, &count), done);
-    TDM_TRY_GOTO(
-        tdm_tensor_file_load_some(path, training->session.backend, tensors, count, &loaded), done);
-    if (loaded == 0)
-        status = tdm_fail(TDM_E_CONFIG,
-                          "model.init_from: none of the model's %d tensors is in %s with the same "
-                          "name and shape",
-                          count, path);
-    else
-        tdm_info("model.init_from: %d of %d tensors start from step %lld of %s", loaded, count,
-                 (long long)step, from);
-done:
-    tdm_free(tensors);
-    tdm_free(path);
-    return status;
-}
 
 static tdm_status put_recipe(const tdm_training *training)
 {
@@ -60,7 +31,7 @@ static tdm_status begin_anew(tdm_training *training)
     const tdm_bad_record_counts none = {0};
     TDM_TRY(tdm_model_init(training->session.model));
     if (training->recipe->init_from != NULL)
-        TDM_TRY(init_from_run(training));
+        TDM_TRY(tdm_init_from_load(&training->session));
     TDM_TRY(tdm_run_folder_cut(training->folder, 0));
     TDM_TRY(tdm_bad_record_log_restore(training->bad, &none));
     const tdm_task *task = &training->session.task;
