@@ -1,198 +1,58 @@
-/* tandem predict: a line for each input record. */
-#include "cli/console.h"
-#include "cli/output.h"
-#include "cli/progress.h"
+/* tandem predict: what a trained model answers. */
+#include "cli/predict.h"
 #include "cli/verbs.h"
-#include "core/memory.h"
-#include "trainer/predictor.h"
-
-#include <stdio.h>
-#include <string.h>
-
-typedef struct predict_values {
-    const char *checkpoint;
-    const char *with;
-    const char *output;
-    int64_t threads;
-    bool force;
-} predict_values;
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-typedef struct answering {
-    tdm_output *output;
-    bool keyed;
-    bool flush; /* after each block */
-    int64_t *rows;
-    size_t rows_capacity;
-    char *lines;
-    size_t lines_capacity;
-} answering;
-
-#define PROBABILITY_BYTES 32
-
-/* Writes the line of row `row` at `to` and returns the byte behind it. */
-static char *write_line(char *to, bool keyed, const tdm_extract *block, const float *probabilities,
-                        int64_t row)
-{
-    if (row >= 0 && keyed) {
-        uint64_t begin = row > 0 ? block->key_ends[row - 1] : 0;
-        size_t bytes = (size_t)(block->key_ends[row] - begin);
-        memcpy(to, block->keys + begin, bytes);
-        to += bytes;
-        *to++ = ',';
-    }
-    if (row >= 0)
-        to += snprintf(to, PROBABILITY_BYTES, "%.8g", (double)probabilities[row]);
-    *to++ = '\n';
-    return to;
-}
-
-static tdm_status answer_block(void *context, const tdm_extract *block, const float *probabilities)
-{
-    answering *answer = context;
-    size_t records = (size_t)block->records;
-    TDM_TRY(tdm_grow(&answer->rows, &answer->rows_capacity, records, sizeof *answer->rows));
-    size_t keys = answer->keyed && block->rows > 0 ? (size_t)block->key_ends[block->rows - 1] : 0;
-    TDM_TRY(tdm_grow(&answer->lines, &answer->lines_capacity,
-                     keys + records * (PROBABILITY_BYTES + 2), 1));
-    tdm_block_record_rows(block, answer->rows);
-    char *end = answer->lines;
-    for (size_t r = 0; r < records; r++)
-        end = write_line(end, answer->keyed, block, probabilities, answer->rows[r]);
-    TDM_TRY(tdm_output_write(answer->output, answer->lines, (size_t)(end - answer->lines)));
-    return answer->flush ? tdm_output_flush(answer->output) : TDM_OK;
-}
-
-/* ---- the verb -------------------------------------------------------------------------------- */
-
-/* "C1,C2" taken apart in place; *names is freed with tdm_free(). */
-static tdm_status split_names(char *text, const char ***names, int *count)
-{
-    int commas = 0;
-    for (const char *at = text; *at != '\0'; at++)
-        commas += *at == ',';
-    TDM_TRY(tdm_alloc((size_t)commas + 1, sizeof **names, names));
-    *count = 0;
-    for (char *rest = text; rest != NULL;)
-        (*names)[(*count)++] = strsep(&rest, ",");
-    return TDM_OK;
-}
-
-static bool reads_stdin(const tdm_strings *files)
-{
-    for (int64_t i = 0; i < files->count; i++) {
-        if (strcmp(files->items[i], "-") == 0)
-            return true;
-    }
-    return false;
-}
-
-static tdm_status tell_counts(const tdm_prediction_counts *counts)
-{
-    TDM_FAIL_IF(counts->records > 0 && counts->bad_records == counts->records, TDM_E_DATA,
-                "none of the %lld records could be used", (long long)counts->records);
-    if (counts->bad_records > 0)
-        tdm_console_print("%lld of %lld records were bad: their lines are empty",
-                          (long long)counts->bad_records, (long long)counts->records);
-    return TDM_OK;
-}
-
-static tdm_status predict(const tdm_command *command, tdm_run *run, const tdm_strings *files,
-                          answering *answer, tdm_predict_options *options)
-{
-    tdm_bad_record_log *log;
-    TDM_TRY(tdm_bad_record_log_create(TDM_BAD_RECORD_SKIP,
-                                      (tdm_share){.value = 1, .is_share = true}, NULL, &log));
-    tdm_progress progress;
-    tdm_progress_init(&progress, "predicting", run->recipe->train.log_every_seconds);
-    options->eager = reads_stdin(files);
-    options->stop = command->cancel;
-    options->bad_records = log;
-    options->answer = answer_block;
-    options->context = answer;
-    if (!tdm_output_is_stdout(answer->output)) {
-        options->progress = tdm_progress_rows;
-        options->progress_context = &progress;
-    }
-    answer->flush = options->eager;
-    tdm_prediction_counts counts;
-    tdm_status status = tdm_predict_run(run, files, options, &counts);
-    tdm_progress_end(&progress);
-    tdm_bad_record_log_destroy(log);
-    TDM_TRY(status);
-    TDM_TRY(tdm_output_commit(answer->output));
-    return tell_counts(&counts);
-}
-
-static tdm_status run_with_output(const tdm_command *command, answering *answer,
-                                  tdm_predict_options *options)
-{
-    const predict_values *values = command->values;
-    static const char *const only_stdin[] = {"-"};
-    bool named = command->plain_count > 1;
-    /* The paths are only read. */
-    const tdm_strings files = {.items =
-                                   (char **)(uintptr_t)(named ? command->plain + 1 : only_stdin),
-                               .count = named ? command->plain_count - 1 : 1};
-    tdm_run_options run_options = {.checkpoint = values->checkpoint,
-                                   .threads = (int)values->threads,
-                                   .use = TDM_USE_PREDICTION};
-    tdm_run *run;
-    TDM_TRY(tdm_run_open(command->plain[0], &run_options, &run));
-    tdm_status status = predict(command, run, &files, answer, options);
-    tdm_run_close(run);
-    return status;
-}
 
 static tdm_status run(const tdm_command *command)
 {
-    const predict_values *values = command->values;
-    tdm_predict_options options = {0};
-    answering answer = {.keyed = values->with != NULL};
-    char *with = NULL;
-    const char **columns = NULL;
-    tdm_status status;
-    if (answer.keyed) {
-        TDM_TRY_GOTO(tdm_strdup(values->with, &with), done);
-        TDM_TRY_GOTO(split_names(with, &columns, &options.column_count), done);
-        options.columns = columns;
-    }
-    TDM_TRY_GOTO(tdm_output_open(values->output, values->force, &answer.output), done);
-    status = run_with_output(command, &answer, &options);
-done:
-    tdm_output_close(answer.output);
-    tdm_free(answer.rows);
-    tdm_free(answer.lines);
-    tdm_free(columns);
-    tdm_free(with);
-    return status;
+    const tdm_predict_values *values = command->values;
+    TDM_FAIL_IF(values->fill_mask == NULL && values->top != 0, TDM_E_ARG,
+                "--top is of --fill-mask: give both");
+    TDM_FAIL_IF(values->fill_mask != NULL && values->with != NULL, TDM_E_ARG,
+                "--with is of records: it does not go with --fill-mask");
+    return values->fill_mask != NULL ? tdm_predict_masks(command) : tdm_predict_records(command);
 }
+
+#define AT(member) offsetof(tdm_predict_values, member)
 
 static const tdm_option options[] = {
     {.name = "with",
      .type = TDM_OPTION_TEXT,
-     .offset = offsetof(predict_values, with),
+     .offset = AT(with),
      .value = "C1,C2",
      .help = "put these columns of the record before its probability, as CSV"},
+    {.name = "fill-mask",
+     .type = TDM_OPTION_TEXT,
+     .offset = AT(fill_mask),
+     .value = "TEXT",
+     .help = "guess what stands where the text says [MASK]; -: of each line of FILE..."},
+    {.name = "top",
+     .type = TDM_OPTION_INT,
+     .offset = AT(top),
+     .value = "N",
+     .max = 1000,
+     .help = "guesses for each mask (5)"},
+    {.name = "json",
+     .type = TDM_OPTION_FLAG,
+     .offset = AT(json),
+     .help = "a line of JSON for each text"},
     {.name = "output",
      .letter = 'o',
      .type = TDM_OPTION_TEXT,
-     .offset = offsetof(predict_values, output),
+     .offset = AT(output),
      .value = "FILE",
      .help = "write to this file, which is whole or not there"},
     {.name = "force",
      .type = TDM_OPTION_FLAG,
-     .offset = offsetof(predict_values, force),
+     .offset = AT(force),
      .help = "overwrite the file of -o"},
     {.name = "checkpoint",
      .type = TDM_OPTION_TEXT,
-     .offset = offsetof(predict_values, checkpoint),
+     .offset = AT(checkpoint),
      .value = "WHICH",
      .help = "best, last, or a step; the best if there is one, else the last"},
     {.name = "threads",
      .type = TDM_OPTION_INT,
-     .offset = offsetof(predict_values, threads),
+     .offset = AT(threads),
      .value = "N",
      .max = 1024,
      .help = "threads to use; 0: one a core"},
@@ -202,7 +62,7 @@ static const tdm_option options[] = {
 const tdm_verb tdm_verb_predict = {
     .name = "predict",
     .arguments = "RUN [FILE...]",
-    .summary = "the probability of a click, a line for each record",
+    .summary = "what a model answers: of records, of [MASK] in a text",
     .text =
         "RUN is the folder that a training wrote (output.dir). Records are in the format that it\n"
         "was trained on; labels may be missing. Every record is answered by one line, a bad one\n"
@@ -210,9 +70,19 @@ const tdm_verb tdm_verb_predict = {
         "\n"
         "  tandem predict runs/deepfm_criteo requests.tsv > probabilities.txt\n"
         "  tandem predict runs/deepfm_criteo requests.tsv --with C1,C2 -o scores.csv\n"
-        "  zcat requests.tsv.gz | tandem predict runs/deepfm_criteo - --checkpoint last",
+        "  zcat requests.tsv.gz | tandem predict runs/deepfm_criteo - --checkpoint last\n"
+        "\n"
+        "Of an encoder that was trained on masked text (task: mlm), or a folder of Hugging Face "
+        "or\n"
+        "google-research/bert with such a head, --fill-mask prints the likeliest tokens and their\n"
+        "probabilities; in JSON [{\"token\":, \"id\":, \"probability\":}, ...], and a list of "
+        "such\n"
+        "lists where a text has several masks.\n"
+        "\n"
+        "  tandem predict runs/bert_mini --fill-mask \"the [MASK] of god\" --top 10\n"
+        "  tandem predict runs/bert_mini lines.txt --fill-mask - --json",
     .options = options,
-    .values_bytes = sizeof(predict_values),
+    .values_bytes = sizeof(tdm_predict_values),
     .min_plain = 1,
     .max_plain = -1,
     .run = run,

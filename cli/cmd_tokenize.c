@@ -274,15 +274,9 @@ static tdm_status read_lines(tokenizing *work, tdm_line_reader *reader)
 
 static tdm_status read_files(tokenizing *work)
 {
-    static const char *const only_stdin[] = {"-"};
-    const tdm_command *command = work->command;
-    bool named = command->plain_count > 1;
-    /* The names are only read. */
-    const tdm_strings names = {.items =
-                                   (char **)(uintptr_t)(named ? command->plain + 1 : only_stdin),
-                               .count = named ? command->plain_count - 1 : 1};
+    const tdm_strings names = tdm_command_files(work->command, 1);
     tdm_line_reader *reader;
-    TDM_TRY(tdm_line_reader_create(&names, command->cancel, &reader));
+    TDM_TRY(tdm_line_reader_create(&names, work->command->cancel, &reader));
     tdm_status status = read_lines(work, reader);
     tdm_line_reader_destroy(reader);
     return status;

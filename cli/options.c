@@ -209,6 +209,14 @@ void tdm_command_deinit(tdm_command *command)
     *command = (tdm_command){0};
 }
 
+tdm_strings tdm_command_files(const tdm_command *command, int first)
+{
+    static const char *const only_stdin[] = {"-"};
+    bool named = command->plain_count > first;
+    return (tdm_strings){.items = (char **)(uintptr_t)(named ? command->plain + first : only_stdin),
+                         .count = named ? command->plain_count - first : 1};
+}
+
 /* ---- help ------------------------------------------------------------------------------------ */
 
 #define HELP_COLUMN 24

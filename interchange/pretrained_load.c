@@ -258,3 +258,24 @@ done:
     tdm_pretrained_plan_free(&plan);
     return status;
 }
+
+tdm_status tdm_pretrained_load_all(const tdm_pretrained *pretrained,
+                                   const tdm_bert_options *options, const tdm_model_inputs *inputs,
+                                   const tdm_tokenizer *tokenizer, tdm_backend *backend,
+                                   const tdm_saved_tensor *parameters, int count)
+{
+    const tdm_pretrained_target target = {options, inputs, tokenizer, parameters, count};
+    tdm_pretrained_plan plan;
+    TDM_TRY(tdm_pretrained_plan_create(pretrained, &target, &plan));
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < count && status == TDM_OK; i++) {
+        if (plan.parts_found[i] == 0)
+            status = tdm_fail(TDM_E_FORMAT,
+                              "%s: has no values for %s: it is of a model without that part",
+                              tdm_pretrained_tensors_path(pretrained->tensors), parameters[i].name);
+    }
+    if (status == TDM_OK)
+        status = write_all(&plan, backend);
+    tdm_pretrained_plan_free(&plan);
+    return status;
+}

@@ -1,5 +1,5 @@
 /* Where an encoder's weights come from: a run folder of a text task, or a checkpoint of another program
- * (interchange/pretrained.h). What the folder holds decides. Private to this folder. */
+ * (interchange/pretrained.h). What the folder holds decides. */
 #ifndef TDM_TRAINER_ENCODER_SOURCE_H
 #define TDM_TRAINER_ENCODER_SOURCE_H
 

@@ -22,15 +22,15 @@ static tdm_status load_weights(tdm_run *run)
     return status;
 }
 
-/* A model that was trained on a GPU predicts on a machine without one. */
-static tdm_status create_backend(tdm_run *run)
+tdm_status tdm_run_create_backend(const tdm_recipe *recipe, tdm_pool *pool, tdm_backend **out)
 {
-    tdm_status status = tdm_device_create(run->recipe, run->pool, &run->backend);
-    if (status == TDM_OK || run->recipe->train.device != TDM_DEVICE_GPU)
+    static const tdm_recipe any = {.train.device = TDM_DEVICE_AUTO};
+    tdm_status status = tdm_device_create(recipe == NULL ? &any : recipe, pool, out);
+    if (status == TDM_OK || recipe == NULL || recipe->train.device != TDM_DEVICE_GPU)
         return status;
     tdm_info("the model was trained on a GPU, which is not to be had here (%s): the CPU runs it",
              tdm_error_message());
-    return tdm_cpu_create(run->pool, &run->backend);
+    return tdm_cpu_create(pool, out);
 }
 
 /* What was trained in bfloat16 runs in fp32 where there is no other way. */
@@ -49,7 +49,7 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     TDM_TRY(tdm_run_folder_choose(folder, options->checkpoint, &run->step));
     TDM_TRY(tdm_recipe_load_run(folder, &run->recipe));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
-    TDM_TRY(create_backend(run));
+    TDM_TRY(tdm_run_create_backend(run->recipe, run->pool, &run->backend));
     TDM_TRY(choose_precision(run));
     TDM_TRY(tdm_task_load(run->recipe, folder, run->pool, options->use, &run->format, &run->task));
     TDM_TRY(tdm_task_model(&run->task, run->recipe, run->backend, &run->model));

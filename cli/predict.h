@@ -1,0 +1,24 @@
+/* What `tandem predict` can be asked for, a file each. */
+#ifndef TDM_CLI_PREDICT_H
+#define TDM_CLI_PREDICT_H
+
+#include "cli/options.h"
+
+typedef struct tdm_predict_values {
+    const char *with;
+    const char *fill_mask;
+    int64_t top;
+    const char *output;
+    const char *checkpoint;
+    int64_t threads;
+    bool json;
+    bool force;
+} tdm_predict_values;
+
+/* A line for each record. */
+TDM_MUST_CHECK tdm_status tdm_predict_records(const tdm_command *command);
+
+/* Guesses for the masks of texts. */
+TDM_MUST_CHECK tdm_status tdm_predict_masks(const tdm_command *command);
+
+#endif
