@@ -186,7 +186,6 @@ START_TEST(test_impossible_combinations)
 {
     tdm_recipe *recipe;
     assert_bad("train.batch_size=100", TDM_E_CONFIG, "112 would be");
-    assert_bad("train.precision=bf16", TDM_E_UNSUPPORTED, "bf16 is not in this version");
     assert_bad("optimizer.dense.momentum=0.9", TDM_E_CONFIG, "momentum");
     assert_bad("data.eval={hold_out: 5}", TDM_E_CONFIG, "share");
     static const char lines[] = "model: {type: deepfm, mlp: {units: [8]}}\ntrain:\n"

@@ -138,15 +138,6 @@ START_TEST(test_what_is_refused)
 }
 END_TEST
 
-START_TEST(test_training_is_not_there_yet)
-{
-    tdm_recipe *recipe = parse_good(minimal, NULL);
-    ck_assert_fails(tdm_recipe_check_training(recipe), TDM_E_UNSUPPORTED,
-                    "small.yaml:1: task: mlm cannot be trained yet");
-    tdm_recipe_free(recipe);
-}
-END_TEST
-
 START_TEST(test_tokenizers)
 {
     tdm_recipe *recipe = parse_good(minimal, "text.tokenizer=/nowhere/vocab.txt");
@@ -180,5 +171,5 @@ START_TEST(test_out_of_memory)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_defaults, test_emitted_recipes_load, test_what_is_refused,
-               test_training_is_not_there_yet, test_tokenizers, test_out_of_memory)
+TDM_CHECK_MAIN(test_defaults, test_emitted_recipes_load, test_what_is_refused, test_tokenizers,
+               test_out_of_memory)
