@@ -24,9 +24,10 @@ typedef struct philox_row {
 
 static ALWAYS_INLINE philox_row philox_start(const tdm_dropout_row *row)
 {
-    philox_row start = {.sample_low = (words){0} + (uint32_t)row->sample,
-                        .sample_high = (words){0} + (uint32_t)(row->sample >> 32),
-                        .epoch = (words){0} + row->epoch};
+    philox_row start;
+    start.sample_low = (words){0} + (uint32_t)row->sample;
+    start.sample_high = (words){0} + (uint32_t)(row->sample >> 32);
+    start.epoch = (words){0} + row->epoch;
     uint32_t k0 = row->key.words[0], k1 = row->key.words[1];
     for (int round = 0; round < ROUNDS; round++) {
         start.keys[round][0] = (words){0} + k0;

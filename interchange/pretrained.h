@@ -66,9 +66,11 @@ TDM_MUST_CHECK tdm_status tdm_pretrained_load(const tdm_pretrained *pretrained,
 
 /* The same for a model that is to answer, not to train: all of its parameters must be there, TDM_E_FORMAT
  * naming one that is not, and nothing is told. */
-TDM_MUST_CHECK tdm_status
-tdm_pretrained_load_all(const tdm_pretrained *pretrained, const tdm_bert_options *options,
-                        const tdm_model_inputs *inputs, const tdm_tokenizer *tokenizer,
-                        tdm_backend *backend, const tdm_saved_tensor *parameters, int count);
+TDM_MUST_CHECK tdm_status tdm_pretrained_load_all(const tdm_pretrained *pretrained,
+                                                  const tdm_bert_options *options,
+                                                  const tdm_model_inputs *inputs,
+                                                  const tdm_tokenizer *tokenizer,
+                                                  tdm_backend *backend,
+                                                  const tdm_saved_tensor *parameters, int count);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct tdm_plan_value_state {
     size_t offset;          /* in the arena, or in the batch */
     size_t gradient_offset; /* in the arena */
     bool training_only;
-    bool *last_input;       /* the reader added last, whose backward comes first */
+    bool *last_input; /* the reader added last, whose backward comes first */
 } tdm_plan_value_state;
 
 /* A layer looks at a value: in its forward, and then writes its gradient; or in its backward. */

@@ -48,8 +48,8 @@ typedef struct tdm_token_featurizer {
     tdm_token_scratch *scratch; /* [threads] */
     int threads;
     int64_t batch_rows, batch_tokens; /* the most of a batch */
-    _Atomic int64_t sequence_count, document_count, token_count, cut_count;
-    _Atomic int64_t lost_count; /* predictions that had no room in their batch */
+    _Atomic(int64_t) sequence_count, document_count, token_count, cut_count;
+    _Atomic(int64_t) lost_count; /* predictions that had no room in their batch */
 } tdm_token_featurizer;
 
 /* Sets all but base.type, base.columns behind the common ones and base.batch; what is in `tokens` has
