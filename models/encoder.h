@@ -33,8 +33,8 @@
  *   [I, H], .bias, or gated [2 I, H] (what goes through the activation first),
  *   layer.<i>.mlp.output.weight [H, I], .bias
  *   norm.weight, .bias [H] (pre: behind the last layer)
- *   pooler.weight [H, H], .bias (pairs, and heads of sequences where options.pooler), pair.weight
- *   [2, H], .bias
+ *   pooler.weight [H, H], .bias (always; pairs and heads of sequences, where options.pooler),
+ *   pair.weight [2, H], .bias (always)
  *   masked.dense.weight [H, H], .bias, masked.norm.weight, .bias, masked.bias [V] (always); the
  *   decoder's weight is embeddings.word.weight
  *   classifier.weight [classes, H], .bias (always) */

@@ -10,7 +10,9 @@ tdm_status tdm_outputs_init(tdm_outputs *outputs, tdm_model *model, const tdm_ta
         return TDM_OK;
     TDM_TRY(tdm_model_output(model, task->output, &output));
     outputs->of_tokens = output.rows != task->model_batch.batch_size;
-    int64_t rows = outputs->of_tokens ? layout->max_tokens : layout->batch_size;
+    int64_t tokens =
+        layout->max_tokens > 0 ? layout->max_tokens : layout->batch_size * task->inputs.max_length;
+    int64_t rows = outputs->of_tokens ? tokens : layout->batch_size;
     return backend->type->host_alloc(backend, (size_t)(rows * output.columns) * sizeof(float),
                                      &outputs->host);
 }
@@ -27,8 +29,11 @@ static tdm_row_range output_rows(const tdm_outputs *outputs, const tdm_batch *ba
                                  tdm_row_range rows)
 {
     int tensor = tdm_batch_layout_find(batch->layout, "cu_seqlens");
+    int64_t length = outputs->task->inputs.max_length;
     if (!outputs->of_tokens)
         return rows;
+    if (tensor < 0)
+        return (tdm_row_range){rows.begin * length, rows.end * length};
     const int32_t *cu_seqlens = tdm_batch_data(batch, tensor);
     return (tdm_row_range){cu_seqlens[rows.begin], cu_seqlens[rows.end]};
 }
