@@ -230,7 +230,7 @@ static void time_dense(world *w)
 typedef struct encoder {
     tdm_backend *backend;
     int64_t hidden;
-    tdm_matrix table, types, tokens[4], wide[2], logits[2];
+    tdm_matrix table, types, tokens[4], wide[3], logits[2];
     uint32_t *ids, *token_types, *positions, *labels;
     float *parameters[4], *means, *rstds;
     tdm_dropout_draws draws;
@@ -253,8 +253,8 @@ static void make_encoder(encoder *e, const world *w, int64_t hidden)
         e->tokens[i] = make_rows(BATCH, hidden);
         e->parameters[i] = make_floats(8 * hidden);
     }
-    e->wide[0] = make_rows(BATCH, 4 * hidden);
-    e->wide[1] = make_rows(BATCH, 4 * hidden);
+    for (int i = 0; i < 3; i++)
+        e->wide[i] = make_rows(BATCH, 4 * hidden);
     e->logits[0] = make_rows(PREDICTIONS, VOCABULARY);
     e->logits[1] = make_rows(PREDICTIONS, VOCABULARY);
     e->means = make_floats(BATCH);
@@ -315,23 +315,23 @@ static void time_tokens(encoder *e)
 
 static void time_wide(encoder *e)
 {
-    tdm_matrix *x = e->tokens, half = e->wide[1], qk = e->wide[0];
+    tdm_matrix *x = e->tokens, half = e->wide[1], qk = e->wide[2];
     half.columns = half.stride = 2 * e->hidden;
     qk.columns = 2 * e->hidden;
     qk.stride = 3 * e->hidden;
     int64_t count = BATCH * e->hidden;
     MOVES(e, "activation_bwd gelu, 4 x", 4 * count, 3, activation_bwd,
-          .activation = TDM_ACTIVATION_GELU, .x = e->wide[0], .dy = e->wide[1], .dx = e->wide[1],
+          .activation = TDM_ACTIVATION_GELU, .x = e->wide[0], .dy = e->wide[1], .dx = e->wide[2],
           .bias_gradient = e->parameters[0]);
     MOVES(e, "activation_bwd gelu_tanh, 4 x", 4 * count, 3, activation_bwd,
           .activation = TDM_ACTIVATION_GELU_TANH, .x = e->wide[0], .dy = e->wide[1],
-          .dx = e->wide[1], .bias_gradient = e->parameters[0]);
+          .dx = e->wide[2], .bias_gradient = e->parameters[0]);
     MOVES(e, "activation_bwd tanh", count, 3, activation_bwd, .activation = TDM_ACTIVATION_TANH,
-          .x = x[0], .dy = x[1], .dx = x[1]);
+          .x = x[0], .dy = x[1], .dx = x[2]);
     MOVES(e, "gated_fwd 4 x to 2 x", 2 * count, 3, gated_fwd, .activation = TDM_ACTIVATION_GELU,
           .x = e->wide[0], .y = half);
     MOVES(e, "gated_bwd 2 x to 4 x", 2 * count, 5, gated_bwd, .activation = TDM_ACTIVATION_GELU,
-          .x = e->wide[0], .dy = half, .dx = e->wide[0]);
+          .x = e->wide[0], .dy = half, .dx = e->wide[2]);
     MOVES(e, "rotary 2 x", 2 * count, 2, rotary, .x = qk, .dim = 64, .theta = 10000,
           .positions = e->positions, .max_positions = 8192);
     MOVES(e, "softmax_loss 256 x 30522", PREDICTIONS * VOCABULARY, 2, softmax_loss,
