@@ -128,6 +128,7 @@ static void start_clocks(tdm_training *training, bool is_first)
     if (!is_first)
         return;
     progress->start = now;
+    progress->seconds_before = training->state.seconds;
     progress->start_progress = isnan(done) ? 0 : done;
     training->start_rows = training->state.rows;
     training->resumed_from = training->resumed_step;
@@ -220,13 +221,14 @@ static tdm_status take_bad_records(tdm_training *training, const tdm_delivery *d
 }
 
 /* An evaluation belongs to this step and was not made: a training that was stopped during one makes
- * it where it goes on. */
+ * it where it goes on. Behind the last step of a phase that is the next one, whose sequences and
+ * batches it is made with in any case. */
 static bool is_evaluation_due(const tdm_training *training)
 {
     int64_t every = training->recipe->train.eval_every_steps;
     int64_t step = training->state.step;
     return training->scorer != NULL && every > 0 && step > 0 && step % every == 0 &&
-           training->state.eval_step != step;
+           training->state.eval_step != step && !is_phase_over(training);
 }
 
 static bool is_save_due(const tdm_training *training)

@@ -20,6 +20,11 @@ double tdm_training_progress(const tdm_training *training)
     return fmax(by_steps, by_epochs);
 }
 
+double tdm_training_seconds(const tdm_training *training)
+{
+    return training->progress.seconds_before + tdm_clock_seconds() - training->progress.start;
+}
+
 /* ---- the monitor ----------------------------------------------------------------------------- */
 
 static void fill_rates(tdm_training *training, double now)
@@ -163,12 +168,6 @@ static tdm_status write_line(tdm_training *training, metrics_line *line)
     return status;
 }
 
-/* Seconds since the training began, in resumed ones too. */
-static double training_seconds(const tdm_training *training)
-{
-    return training->state.seconds + tdm_clock_seconds() - training->progress.start;
-}
-
 tdm_status tdm_training_log_window(tdm_training *training)
 {
     tdm_train_state *state = &training->state;
@@ -181,7 +180,7 @@ tdm_status tdm_training_log_window(tdm_training *training)
     set_metrics(&line, &progress->window);
     set_real(&line, "learning_rate", state->learning_rate);
     set_real(&line, "gradient_norm", state->gradient_norm);
-    set_real(&line, "seconds", training_seconds(training));
+    set_real(&line, "seconds", tdm_training_seconds(training));
     set_speed(&line, &progress->window, seconds > 0 ? rows / seconds : NAN);
     TDM_TRY(write_line(training, &line));
     TDM_TRY(tdm_metrics_merge(&state->total, &state->window));
@@ -198,7 +197,7 @@ tdm_status tdm_training_log_window(tdm_training *training)
 tdm_status tdm_training_log_epoch(tdm_training *training)
 {
     metrics_line line = begin_line(training, "epoch");
-    set_real(&line, "seconds", training_seconds(training));
+    set_real(&line, "seconds", tdm_training_seconds(training));
     TDM_TRY(write_line(training, &line));
     tdm_training_tell(training, TDM_EVENT_EPOCH);
     return TDM_OK;
@@ -223,7 +222,7 @@ tdm_status tdm_training_log_end(tdm_training *training)
     TDM_TRY(tdm_training_total(training, &total));
     metrics_line line = begin_line(training, "end");
     set_metrics(&line, &total);
-    set_real(&line, "seconds", training_seconds(training));
+    set_real(&line, "seconds", tdm_training_seconds(training));
     return write_line(training, &line);
 }
 
@@ -244,7 +243,7 @@ static tdm_status log_evaluation(tdm_training *training, const tdm_evaluation *e
     set_metrics(&line, &evaluation->metrics);
     set_int(&line, "bad_records", evaluation->bad_records);
     set(&line, "best", json_boolean(state->best_step == state->step));
-    set_real(&line, "seconds", training_seconds(training));
+    set_real(&line, "seconds", tdm_training_seconds(training));
     return write_line(training, &line);
 }
 

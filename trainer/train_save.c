@@ -112,14 +112,11 @@ static tdm_status save_state(tdm_training *training, tdm_checkpoint_writer *writ
 {
     tdm_train_state *state = &training->state;
     json_t *saved;
-    double seconds = state->seconds;
     TDM_TRY(tdm_run_folder_sync(training->folder, &state->metrics_bytes));
     TDM_TRY(tdm_bad_record_log_sync(training->bad, &state->bad));
-    state->seconds += tdm_clock_seconds() - training->progress.start;
-    tdm_status status = tdm_train_state_save(state, (int)training->recipe->data.lanes, &saved);
-    state->seconds = seconds;
-    TDM_TRY(status);
-    status = put_state(training, writer, saved);
+    state->seconds = tdm_training_seconds(training);
+    TDM_TRY(tdm_train_state_save(state, (int)training->recipe->data.lanes, &saved));
+    tdm_status status = put_state(training, writer, saved);
     json_decref(saved);
     return status;
 }

@@ -19,6 +19,7 @@
 /* What progress is told by, beside the state. */
 typedef struct tdm_progress {
     double start;          /* of this process, by the clock */
+    double seconds_before; /* of the training, before this process */
     double start_progress; /* of the training, where this process took over */
     double told;           /* when the monitor was called last */
     int64_t told_rows;
@@ -76,6 +77,9 @@ static inline void tdm_training_add_pause(tdm_training *training, double seconds
 
 /* The share of the whole training that is done; NaN where it is not known. */
 double tdm_training_progress(const tdm_training *training);
+
+/* Seconds of the whole training. */
+double tdm_training_seconds(const tdm_training *training);
 
 /* ---- train_step.c ---------------------------------------------------------------------------- */
 

@@ -54,28 +54,6 @@ END_TEST
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 
-/* A CPU that puts every op off until a sync, and whose memory the host may not look at: what a GPU
- * looks like to the loop. */
-static tdm_backend_type far_type;
-
-static tdm_status far_properties(tdm_backend *backend, tdm_backend_properties *out)
-{
-    snprintf(out->name, sizeof out->name, "far");
-    out->instructions[0] = '\0';
-    out->host_memory = false;
-    (void)backend;
-    return TDM_OK;
-}
-
-static tdm_status create_far(tdm_pool *pool, tdm_backend **out)
-{
-    TDM_TRY(tdm_cpu_create_deferred(pool, out));
-    far_type = *(*out)->type;
-    far_type.properties = far_properties;
-    (*out)->type = &far_type;
-    return TDM_OK;
-}
-
 static uint64_t train_bits(const char *overrides[])
 {
     tdm_train_result result;
@@ -96,7 +74,7 @@ START_TEST(test_bits_depend_on_seed_alone)
     ck_assert_uint_eq(bits, train_bits(WITH("train.epochs=2", hold_out, "train.threads=5", more,
                                             "checkpoint.every_steps=7")));
     ck_assert_uint_ne(bits, train_bits(WITH("train.epochs=2", hold_out, "seed=4")));
-    tdm_device_set_test_create(create_far);
+    tdm_device_set_test_create(tdm_test_create_far);
     uint64_t far = train_bits(WITH("train.epochs=2", hold_out, "train.threads=2", more));
     tdm_device_set_test_create(NULL);
     ck_assert_uint_eq(bits, far);

@@ -7,9 +7,6 @@
 
 tdm_click_paths tdm_clicks;
 
-const tdm_train_control tdm_from_start = {.resume = false};
-const tdm_train_control tdm_go_on = {.resume = true};
-
 static void set_path(char path[300], const char *name)
 {
     snprintf(path, 300, "%.255s/%.40s", tdm_clicks.folder, name);

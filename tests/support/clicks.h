@@ -18,19 +18,10 @@ typedef struct tdm_click_paths {
 
 extern tdm_click_paths tdm_clicks;
 
-extern const tdm_train_control tdm_from_start, tdm_go_on;
-
 /* Makes the folder, with `rows` records to train on and 1500 others to evaluate on. */
 void tdm_clicks_begin(int rows);
 /* Removes it. */
 void tdm_clicks_end(void);
-
-/* Overrides of a recipe, ended by NULL. */
-#define WITH(...)                                                                                  \
-    (const char *[])                                                                               \
-    {                                                                                              \
-        __VA_ARGS__, NULL                                                                          \
-    }
 
 /* Trains by tdm_test_recipe(); `overrides` may be NULL. */
 TDM_MUST_CHECK tdm_status tdm_clicks_train(const char *model, const char *overrides[],

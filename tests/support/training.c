@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const tdm_train_control tdm_from_start = {.resume = false};
+const tdm_train_control tdm_go_on = {.resume = true};
+
 void tdm_test_fast_folder(char folder[256])
 {
     strcpy(folder, "/dev/shm/tandem-test-XXXXXX");
@@ -119,4 +122,24 @@ const char *tdm_test_log(void)
     log_text[0] = '\0';
     tdm_log_set_sink(keep_message, NULL);
     return log_text;
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static tdm_backend_type far_type;
+
+static tdm_status far_properties(tdm_backend *backend, tdm_backend_properties *out)
+{
+    (void)backend;
+    *out = (tdm_backend_properties){.name = "far"};
+    return TDM_OK;
+}
+
+tdm_status tdm_test_create_far(tdm_pool *pool, tdm_backend **out)
+{
+    TDM_TRY(tdm_cpu_create_deferred(pool, out));
+    far_type = *(*out)->type;
+    far_type.properties = far_properties;
+    (*out)->type = &far_type;
+    return TDM_OK;
 }
