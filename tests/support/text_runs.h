@@ -3,6 +3,7 @@
 #ifndef TDM_TESTS_TEXT_RUNS_H
 #define TDM_TESTS_TEXT_RUNS_H
 
+#include "tests/support/training.h"
 #include "trainer/trainer.h"
 
 /* A folder in memory that holds
@@ -17,9 +18,6 @@ void tdm_text_runs_end(void);
 
 /* The path of a file in the folder; eight of them at a time. */
 const char *tdm_text_path(const char *name);
-
-/* Overrides of a recipe, ended by NULL, as an array. */
-#define WITH(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
 /* A recipe of a small model that reads the folder, 4 steps of 256 tokens, a learning rate of 0.001, 2
  * threads, into <folder>/<name>. Mlm says all of the model's sizes, classify none; both have
