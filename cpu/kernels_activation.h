@@ -24,11 +24,6 @@ static ALWAYS_INLINE vector max_vector(vector a, vector b)
 #endif
 }
 
-static ALWAYS_INLINE vector constant(float value)
-{
-    return (vector){0} + value;
-}
-
 static ALWAYS_INLINE vector absolute(vector x)
 {
     return (vector)((mask)x & INT32_MAX);

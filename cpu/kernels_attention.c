@@ -126,7 +126,7 @@ static ALWAYS_INLINE void product_part(int rows, int vectors, int64_t units, con
         for (int v = 0; v < vectors; v++) {
             vector sum = sums[r][v];
             if (p->accumulate)
-                sum = multiply_add_vector(load(to + v * WIDTH), (vector){0} + factor, sum);
+                sum = multiply_add_vector(load(to + v * WIDTH), constant(factor), sum);
             store(to + v * WIDTH, sum);
         }
     }

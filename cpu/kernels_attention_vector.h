@@ -64,7 +64,7 @@ static ALWAYS_INLINE vector load_units(const unit *from)
 
 static ALWAYS_INLINE vector broadcast_unit(const unit *from)
 {
-    return (vector){0} + *from;
+    return constant(*from);
 }
 
 static ALWAYS_INLINE vector multiply_add_units(vector a, vector b, vector c)

@@ -104,6 +104,16 @@ static ALWAYS_INLINE mask first_lanes(int64_t count)
     return lanes < (int32_t)(count < WIDTH ? count : WIDTH);
 }
 
+/* `value` in every lane. Not 0 + value, which would have to be added. */
+static ALWAYS_INLINE vector constant(float value)
+{
+#if defined(__SSE2__)
+    return (vector)MM(set1_ps)(value);
+#else
+    return (vector){0} + value;
+#endif
+}
+
 static ALWAYS_INLINE vector multiply_add_vector(vector a, vector b, vector c)
 {
 #if defined(__AVX512F__) || defined(__FMA__)
