@@ -1,8 +1,10 @@
 /* Matrix products. Large ones are cut into tiles that oneDNN computes on the thread that runs them;
  * products with a vector are bound by memory and have loops of their own.
  *
- * dnnl_sgemm reads plain operands in place and is then as fast as its primitives on packed weights;
- * only a transposed b costs it a tenth, so that one is turned first. */
+ * dnnl_sgemm reads plain operands in place and is then as fast as its primitives on packed weights.
+ * Two things cost it a tenth and more: a transposed b, and rows of b that lie a power of two apart,
+ * for the cache then holds few of them. Where many rows are multiplied, such a b is laid out anew
+ * first. */
 #include "cpu/gemm_internal.h"
 #include "cpu/onednn.h"
 
@@ -19,10 +21,22 @@
 #define ROW_UNIT         8
 #define COLUMN_UNIT      48
 #define SHARES           4 /* parts are a multiple of it, so that few threads get equal shares */
+/* The same of a weight gradient with many rows, and of one whose b should have been laid out anew,
+ * but is too large for that. */
+#define OUTPUT_MANY_ROWS     512
+#define OUTPUT_LARGE_TILE    128
+#define OUTPUT_APART_ROWS    256
+#define OUTPUT_APART_COLUMNS 512
 
-#define SUM_ROWS  128 /* rows of a partial sum of a product with a vector */
-#define TURN_ROWS 48  /* rows of b that a tile turns */
-#define TURN_FROM 256 /* rows of the batch that make turning b pay */
+#define APART        1024 /* floats: multiples of it between rows of b are bad */
+#define APART_TURNED 256  /* the same where the distance is ours to choose */
+#define APART_ADDED  16
+
+#define LAY_ROWS    48   /* rows of b that a tile lays out */
+#define TURN_FROM   256  /* rows of the batch that make turning b pay */
+#define SPREAD_FROM 1024 /* and those that make copying it pay */
+
+#define SUM_ROWS 128 /* rows of a partial sum of a product with a vector */
 
 /* One dimension cut into nearly even parts at multiples of `unit`. */
 typedef struct even_cut {
@@ -112,34 +126,62 @@ static void product_tile(void *context, int64_t index)
     finish(&job->gemm, row, column, m, n);
 }
 
-static void turn_tile(void *context, int64_t index)
+static void lay_out_tile(void *context, int64_t index)
 {
     const gemm_job *job = context;
-    const tdm_matrix *from = &job->gemm.args->b;
-    int64_t row = index * TURN_ROWS;
-    job->gemm.kernels->transpose(tdm_cpu_min(from->rows - row, TURN_ROWS), from->columns,
-                                 tdm_cpu_row(from, row), from->stride, (float *)job->b.data + row,
-                                 job->b.stride);
+    const tdm_matrix *from = &job->gemm.args->b, *to = &job->b;
+    int64_t row = index * LAY_ROWS, rows = tdm_cpu_min(from->rows - row, LAY_ROWS);
+    if (job->gemm.args->trans_b) {
+        job->gemm.kernels->transpose(rows, from->columns, tdm_cpu_row(from, row), from->stride,
+                                     tdm_cpu_row(to, 0) + row, to->stride);
+        return;
+    }
+    for (int64_t r = row; r < row + rows; r++)
+        memcpy(tdm_cpu_row(to, r), tdm_cpu_row(from, r), (size_t)to->columns * sizeof(float));
 }
 
-static tdm_status turn_b(tdm_backend *backend, gemm_job *job)
+/* Makes job->b of op(b), not transposed and with rows at a good distance. */
+static tdm_status lay_out_b(tdm_backend *backend, gemm_job *job)
 {
-    const tdm_matrix *from = &job->gemm.args->b;
-    job->b = (tdm_matrix){.rows = from->columns, .columns = from->rows, .stride = from->rows};
-    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(job->b.rows * job->b.stride) * sizeof(float),
+    const tdm_gemm *gemm = &job->gemm;
+    int64_t rows = gemm->args->trans_b ? gemm->args->b.columns : gemm->args->b.rows;
+    job->b = (tdm_matrix){.rows = rows, .columns = gemm->n, .stride = gemm->n};
+    if (gemm->n % APART_TURNED == 0)
+        job->b.stride += APART_ADDED;
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(rows * job->b.stride) * sizeof(float),
                             &job->b.data));
-    tdm_pool_for(backend->pool, tdm_cpu_tiles(from->rows, TURN_ROWS), turn_tile, job);
+    tdm_pool_for(backend->pool, tdm_cpu_tiles(gemm->args->b.rows, LAY_ROWS), lay_out_tile, job);
     job->trans_b = false;
+    return TDM_OK;
+}
+
+/* How c is cut, and b laid out. Rows that are valid change with every step: what needs memory depends
+ * on all rows instead. */
+static tdm_status prepare_product(tdm_backend *backend, gemm_job *job)
+{
+    const tdm_gemm *gemm = &job->gemm;
+    const tdm_gemm_args *args = gemm->args;
+    bool apart = !args->trans_b && args->b.stride % APART == 0;
+    int64_t near_rows = BATCH_TILE_ROWS, near_columns = TILE_COLUMNS;
+    if (args->trans_a && apart) {
+        near_rows = OUTPUT_APART_ROWS;
+        near_columns = OUTPUT_APART_COLUMNS;
+        if (gemm->m * gemm->n < SHARES * near_rows * near_columns)
+            near_columns /= 2;
+    } else if (args->trans_a) {
+        near_rows = gemm->m >= OUTPUT_MANY_ROWS ? OUTPUT_LARGE_TILE : OUTPUT_TILE_ROWS;
+    }
+    job->rows = make_cut(gemm->m, ROW_UNIT, near_rows);
+    job->columns = make_cut(gemm->n, COLUMN_UNIT, near_columns);
+    if (!args->trans_a &&
+        ((args->trans_b && args->a.rows >= TURN_FROM) || (apart && args->a.rows >= SPREAD_FROM)))
+        return lay_out_b(backend, job);
     return TDM_OK;
 }
 
 static tdm_status run_product(tdm_backend *backend, gemm_job *job)
 {
-    bool weights = job->gemm.args->trans_a;
-    job->rows = make_cut(job->gemm.m, ROW_UNIT, weights ? OUTPUT_TILE_ROWS : BATCH_TILE_ROWS);
-    job->columns = make_cut(job->gemm.n, COLUMN_UNIT, TILE_COLUMNS);
-    if (job->trans_b && !weights && job->gemm.m >= TURN_FROM)
-        TDM_TRY(turn_b(backend, job));
+    TDM_TRY(prepare_product(backend, job));
     tdm_pool_for(backend->pool, job->rows.parts * job->columns.parts, product_tile, job);
     int failed = atomic_load(&job->failed);
     TDM_FAIL_IF(failed == dnnl_out_of_memory, TDM_E_NOMEM, "oneDNN ran out of memory");
