@@ -4,11 +4,8 @@
  * already, the second in the layout it likes best. */
 #include "core/memory.h"
 #include "core/ops.h"
-#include "cpu/bf16.h"
 #include "cpu/onednn.h"
 
-#include <dnnl.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -70,88 +67,11 @@ static tdm_matrix make_matrix(int64_t rows, int64_t columns)
     return matrix;
 }
 
-/* ---- oneDNN in bf16 -------------------------------------------------------------------------- */
-
-enum { PEER_A, PEER_B, PEER_C, PEER_MEMORIES };
-
-/* Lives for one product; nothing of it is measured but the execution. */
-typedef struct bf16_peer {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t arguments[PEER_MEMORIES];
-    void *memory[PEER_MEMORIES];
-} bf16_peer;
-
-static void need_dnnl(dnnl_status_t status)
-{
-    if (status == dnnl_success)
-        return;
-    fprintf(stderr, "bench_gemm: oneDNN says %d\n", (int)status);
-    exit(1);
-}
-
-static void peer_memory(bf16_peer *peer, int index, int name, const dnnl_memory_desc_t *description)
-{
-    size_t bytes = dnnl_memory_desc_get_size(description);
-    need(tdm_alloc(bytes, 1, &peer->memory[index]));
-    peer->arguments[index].arg = name;
-    need_dnnl(dnnl_memory_create(&peer->arguments[index].memory, description, peer->engine,
-                                 peer->memory[index]));
-    if (index == PEER_C)
-        return;
-    tdm_bf16 *numbers = peer->memory[index];
-    for (size_t i = 0; i < bytes / sizeof *numbers; i++)
-        numbers[i] = tdm_bf16_from_float((float)(i * 7919 % 1000) / 1000.0f - 0.5f);
-}
-
-static void peer_init(bf16_peer *peer, const product_shape *product, int threads)
-{
-    dnnl_dims_t a_sizes = {product->m, product->k}, b_sizes = {product->k, product->n};
-    dnnl_dims_t c_sizes = {product->m, product->n};
-    dnnl_memory_desc_t a, b, c;
-    dnnl_matmul_desc_t operands;
-    dnnl_primitive_desc_t description;
-    need_dnnl(dnnl_memory_desc_init_by_tag(&a, 2, a_sizes, dnnl_bf16,
-                                           product->trans_a ? dnnl_ba : dnnl_ab));
-    need_dnnl(dnnl_memory_desc_init_by_tag(&b, 2, b_sizes, dnnl_bf16, dnnl_format_tag_any));
-    need_dnnl(dnnl_memory_desc_init_by_tag(&c, 2, c_sizes, dnnl_f32, dnnl_ab));
-    omp_set_num_threads(threads);
-    need_dnnl(dnnl_engine_create(&peer->engine, dnnl_cpu, 0));
-    need_dnnl(dnnl_stream_create(&peer->stream, peer->engine, dnnl_stream_default_flags));
-    need_dnnl(dnnl_matmul_desc_init(&operands, &a, &b, NULL, &c));
-    need_dnnl(dnnl_primitive_desc_create(&description, &operands, NULL, peer->engine, NULL));
-    need_dnnl(dnnl_primitive_create(&peer->primitive, description));
-    peer_memory(peer, PEER_A, DNNL_ARG_SRC, &a);
-    peer_memory(peer, PEER_B, DNNL_ARG_WEIGHTS,
-                dnnl_primitive_desc_query_md(description, dnnl_query_weights_md, 0));
-    peer_memory(peer, PEER_C, DNNL_ARG_DST, &c);
-    dnnl_primitive_desc_destroy(description);
-}
-
-static void peer_deinit(bf16_peer *peer)
-{
-    for (int i = 0; i < PEER_MEMORIES; i++) {
-        dnnl_memory_destroy(peer->arguments[i].memory);
-        tdm_free(peer->memory[i]);
-    }
-    dnnl_primitive_destroy(peer->primitive);
-    dnnl_stream_destroy(peer->stream);
-    dnnl_engine_destroy(peer->engine);
-}
-
-static void peer_run(const bf16_peer *peer, int threads)
-{
-    omp_set_num_threads(threads);
-    need_dnnl(
-        dnnl_primitive_execute(peer->primitive, peer->stream, PEER_MEMORIES, peer->arguments));
-}
-
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 /* Lowers *best to the shortest call; `backend` NULL is oneDNN on its own threads. */
-static void time_block(tdm_backend *backend, const bf16_peer *peer, const tdm_gemm_args *args,
-                       int threads, int calls, double *best)
+static void time_block(tdm_backend *backend, const tdm_onednn_product *peer,
+                       const tdm_gemm_args *args, int threads, int calls, double *best)
 {
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     for (int call = 0; call < calls; call++) {
@@ -159,7 +79,7 @@ static void time_block(tdm_backend *backend, const bf16_peer *peer, const tdm_ge
         if (backend != NULL)
             need(backend->ops->gemm(backend, args, NULL));
         else if (args->compute == TDM_BF16)
-            peer_run(peer, threads);
+            need(tdm_onednn_product_run(peer));
         else
             need(tdm_onednn_gemm_own_threading(args, threads));
         double time = seconds() - start;
@@ -179,21 +99,20 @@ static void run_product(tdm_backend *backend, const product_shape *product,
     args.b = product->trans_b ? make_matrix(product->n, product->k)
                               : make_matrix(product->k, product->n);
     args.c = make_matrix(product->m, product->n);
-    bf16_peer peer;
+    tdm_onednn_product *peer = NULL;
     if (options->compute == TDM_BF16)
-        peer_init(&peer, product, options->threads);
+        need(tdm_onednn_product_create(&args, options->threads, &peer));
     double flops = 2.0 * (double)(product->m * product->n * product->k);
     double most = BLOCK_FLOPS / flops, ours = 1e9, theirs = 1e9;
     int calls = most < 1.0 ? 1 : most > BLOCK_CALLS ? BLOCK_CALLS : (int)most;
     for (int block = 0; block < BLOCKS; block++) {
-        time_block(backend, &peer, &args, 0, calls, &ours);
-        time_block(NULL, &peer, &args, options->threads, calls, &theirs);
+        time_block(backend, peer, &args, 0, calls, &ours);
+        time_block(NULL, peer, &args, options->threads, calls, &theirs);
     }
     printf("%-40s %7d %9.1f %9.1f %6.0f %%\n", product->name, options->threads, 1e-9 * flops / ours,
            1e-9 * flops / theirs, 100.0 * theirs / ours);
     fflush(stdout);
-    if (options->compute == TDM_BF16)
-        peer_deinit(&peer);
+    tdm_onednn_product_destroy(peer);
     tdm_free(args.a.data);
     tdm_free(args.b.data);
     tdm_free(args.c.data);

@@ -8,6 +8,7 @@
 #include "cpu/onednn.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,14 +63,17 @@ static tdm_matrix matrix_of(float *data, int64_t rows, int64_t columns)
 }
 
 typedef struct product_call {
-    tdm_backend *backend;
+    tdm_backend *backend; /* NULL: oneDNN on its own threads */
     tdm_gemm_args args;
-    int threads; /* of oneDNN's own; 0: the backend's op */
+    int threads;
+    const tdm_onednn_product *onednn; /* where it computes in bfloat16 */
 } product_call;
 
 static tdm_status call_product(const product_call *call)
 {
-    if (call->threads > 0)
+    if (call->backend == NULL && call->onednn != NULL)
+        return tdm_onednn_product_run(call->onednn);
+    if (call->backend == NULL)
         return tdm_onednn_gemm_own_threading(&call->args, call->threads);
     TDM_TRY(call->backend->ops->gemm(call->backend, &call->args, NULL));
     return call->backend->type->stream_sync(call->backend, NULL);
@@ -88,9 +92,22 @@ static tdm_status time_call(const product_call *call, double *best)
     return TDM_OK;
 }
 
-static tdm_status time_product(tdm_backend *backend, int threads, tdm_product_speed *speed)
+static tdm_status time_onednn(product_call *call, double *best)
+{
+    tdm_onednn_product *onednn = NULL;
+    if (call->args.compute == TDM_BF16)
+        TDM_TRY(tdm_onednn_product_create(&call->args, call->threads, &onednn));
+    call->backend = NULL;
+    call->onednn = onednn;
+    tdm_status status = time_call(call, best);
+    tdm_onednn_product_destroy(onednn);
+    return status;
+}
+
+static tdm_status time_product(const tdm_product_options *options, tdm_product_speed *speed)
 {
     const tdm_product *product = &speed->product;
+    tdm_backend *backend = options->backend;
     int64_t m = product->m, n = product->n, k = product->k;
     float *memory;
     size_t elements = (size_t)(m * k + k * n + m * n);
@@ -104,39 +121,87 @@ static tdm_status time_product(tdm_backend *backend, int threads, tdm_product_sp
                                   .c = matrix_of(c, m, n),
                                   .trans_a = product->trans_a,
                                   .trans_b = product->trans_b,
-                                  .accumulate = product->accumulate}};
+                                  .accumulate = product->accumulate,
+                                  .compute = options->compute},
+                         .threads = options->threads};
     tdm_status status = time_call(&call, &speed->ours);
-    call.threads = threads;
     if (status == TDM_OK)
-        status = time_call(&call, &speed->onednn);
+        status = time_onednn(&call, &speed->onednn);
     backend->type->free(backend, memory);
     return status;
 }
 
-tdm_status tdm_time_products(const tdm_model *model, tdm_backend *backend, int threads,
-                             tdm_product_speed **speeds, int *count)
+static bool is_same(const tdm_product *a, const tdm_product *b)
 {
-    tdm_model_products(model, NULL, 0, count);
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->trans_a == b->trans_a &&
+           a->trans_b == b->trans_b && a->accumulate == b->accumulate;
+}
+
+/* The products of a step at the sizes that they have, equal ones together. */
+static tdm_status list_products(const tdm_model *model, const tdm_product_options *options,
+                                tdm_product_speed **speeds, int *count)
+{
+    int all;
+    tdm_model_products(model, NULL, 0, &all);
     tdm_product *products;
-    TDM_TRY(tdm_alloc((size_t)*count, sizeof *products, &products));
-    tdm_model_products(model, products, *count, count);
-    tdm_status status = TDM_OK;
-    if (*speeds == NULL)
-        status = tdm_alloc((size_t)*count, sizeof **speeds, speeds);
-    for (int i = 0; i < *count && status == TDM_OK; i++) {
-        (*speeds)[i].product = products[i];
-        status = time_product(backend, threads, &(*speeds)[i]);
+    *speeds = NULL;
+    *count = 0;
+    TDM_TRY(tdm_alloc((size_t)all + 1, sizeof *products, &products));
+    tdm_model_products(model, products, all, &all);
+    tdm_status status = tdm_alloc((size_t)all + 1, sizeof **speeds, speeds);
+    for (int i = 0; i < all && status == TDM_OK; i++) {
+        tdm_product *product = &products[i];
+        if (options->rows_of != NULL && product->count >= 0)
+            *(product->trans_a ? &product->k : &product->m) =
+                options->rows_of(options->context, product->count);
+        int same = 0;
+        while (same < *count && !is_same(&(*speeds)[same].product, product))
+            same++;
+        (*speeds)[same].product = *product;
+        (*speeds)[same].times++;
+        *count += same == *count;
     }
     tdm_free(products);
     return status;
+}
+
+tdm_status tdm_time_products(const tdm_model *model, const tdm_product_options *options,
+                             tdm_product_speed **speeds, int *count)
+{
+    if (*speeds == NULL)
+        TDM_TRY(list_products(model, options, speeds, count));
+    for (int i = 0; i < *count; i++)
+        TDM_TRY(time_product(options, &(*speeds)[i]));
+    return TDM_OK;
+}
+
+double tdm_product_flops(const tdm_product *product)
+{
+    return 2 * (double)product->m * (double)product->n * (double)product->k;
+}
+
+double tdm_products_seconds_onednn(const tdm_product_speed *speeds, int count)
+{
+    double seconds = 0;
+    for (int i = 0; i < count; i++)
+        seconds += speeds[i].times * speeds[i].onednn;
+    return seconds;
 }
 
 double tdm_products_seconds(const tdm_product_speed *speeds, int count)
 {
     double seconds = 0;
     for (int i = 0; i < count; i++)
-        seconds += speeds[i].ours < speeds[i].onednn ? speeds[i].ours : speeds[i].onednn;
+        seconds += speeds[i].times * fmin(speeds[i].ours, speeds[i].onednn);
     return seconds;
+}
+
+double tdm_products_best_onednn(const tdm_product_speed *speeds, int count)
+{
+    double best = 0;
+    for (int i = 0; i < count; i++)
+        best = fmax(best, tdm_product_flops(&speeds[i].product) / speeds[i].onednn);
+    return best;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -1,21 +1,19 @@
 /* tandem bench train: from text to trained weights, how fast, and what would be the limit? */
-#include "cli/bench.h"
-#include "cli/console.h"
-#include "cli/machine.h"
+#include "cli/op_profile.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
+#include "cli/train_figures.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "data/synth_ctr.h"
-#include "trainer/run_model.h"
-#include "trainer/trainer.h"
 
-#include <stdio.h>
+#include <math.h>
 
 typedef struct bench_values {
     int64_t rows;
+    bool profile;
     bool json;
 } bench_values;
 
@@ -27,11 +25,7 @@ typedef struct bench {
     const char **overrides;
     tdm_recipe_arguments arguments;
     const char *train; /* the made log */
-    tdm_train_result result;
-    double bytes_per_row;
-    int64_t batch_size;
-    tdm_product_speed *products;
-    int product_count;
+    tdm_train_figures figures;
 } bench;
 
 /* ---- what is trained ------------------------------------------------------------------------- */
@@ -39,6 +33,16 @@ typedef struct bench {
 static tdm_status write_log(void *context, const char *bytes, size_t size)
 {
     return tdm_output_write(context, bytes, size);
+}
+
+static tdm_status find_task(const bench *run, bool *is_ctr)
+{
+    const tdm_recipe_arguments arguments = tdm_command_recipe_arguments(run->command);
+    tdm_recipe *recipe;
+    TDM_TRY(tdm_recipe_load(run->command->plain[0], &arguments, &recipe));
+    *is_ctr = recipe->task == TDM_TASK_CTR;
+    tdm_recipe_free(recipe);
+    return TDM_OK;
 }
 
 static tdm_status make_log(bench *run, int64_t rows)
@@ -94,138 +98,116 @@ static tdm_status make_arguments(bench *run)
 
 static tdm_status train(bench *run)
 {
+    const bench_values *values = run->command->values;
     tdm_recipe *recipe;
     TDM_TRY(tdm_recipe_load(run->command->plain[0], &run->arguments, &recipe));
     tdm_progress progress;
     tdm_progress_init(&progress, "training", recipe->train.log_every_seconds);
-    const tdm_train_control control = {
-        .stop = run->command->cancel, .monitor = tdm_progress_train, .monitor_context = &progress};
-    tdm_status status = tdm_train(recipe, &control, &run->result);
+    const tdm_train_control control = {.stop = run->command->cancel,
+                                       .monitor = tdm_progress_train,
+                                       .monitor_context = &progress,
+                                       .watch = values->profile ? tdm_op_profile_watch : NULL};
+    tdm_status status = tdm_train(recipe, &control, &run->figures.result);
     tdm_progress_end(&progress);
     tdm_recipe_free(recipe);
     return status;
 }
 
-static tdm_status time_model(bench *run, const tdm_reading *reading, tdm_backend *backend)
-{
-    tdm_model *model;
-    tdm_task task;
-    TDM_TRY(tdm_task_open(reading->recipe, reading->input, reading->pool, TDM_USE_TRAINING, &task));
-    tdm_status status = tdm_task_model(&task, reading->recipe, backend, &model);
-    if (status == TDM_OK) {
-        status = tdm_time_products(model, backend, tdm_pool_threads(reading->pool), &run->products,
-                                   &run->product_count);
-        tdm_model_destroy(model);
-    }
-    tdm_task_close(&task);
-    return status;
-}
-
-static tdm_status measure_bytes(bench *run, const tdm_reading *reading)
+static tdm_status measure_bytes(bench *run, const tdm_session *session)
 {
     tdm_block_stream *stream;
-    TDM_TRY(tdm_block_stream_open(reading->extractor, reading->pool, &stream));
+    TDM_TRY(tdm_block_stream_open(session->extractor, session->pool, &stream));
     tdm_extract *block;
     tdm_status status = tdm_block_stream_next(stream, &block);
     if (status == TDM_OK && block != NULL && block->records > 0)
-        run->bytes_per_row = (double)block->stored_bytes / (double)block->records;
+        run->figures.bytes_per_row = (double)block->stored_bytes / (double)block->records;
     tdm_block_stream_close(stream);
     return status;
+}
+
+/* What the session's steps are made of. */
+static tdm_status measure_input(bench *run, const tdm_session *session)
+{
+    tdm_train_figures *figures = &run->figures;
+    const tdm_recipe *recipe = session->recipe;
+    TDM_FAIL_IF(tdm_input_is_stdin(session->input), TDM_E_ARG,
+                "standard input cannot be read more than once: name a file");
+    figures->is_text = session->task.encoder != NULL;
+    figures->precision = recipe->train.precision == TDM_PRECISION_BF16 ? "bf16" : "fp32";
+    figures->threads = tdm_pool_threads(session->pool);
+    figures->batch_size = recipe->train.batch_size;
+    if (!figures->is_text)
+        return measure_bytes(run, session);
+    TDM_TRY(tdm_step_work_count(session, run->command->cancel, &figures->work));
+    TDM_FAIL_IF(figures->work.parts == 0, TDM_E_DATA, "there is no text to train on");
+    return TDM_OK;
+}
+
+typedef struct part_rows {
+    const tdm_batch_layout *layout;
+    const tdm_step_work *work;
+} part_rows;
+
+/* A part's, in the mean. */
+static int64_t rows_of_part(void *context, int count)
+{
+    const part_rows *part = context;
+    const tdm_step_work *work = part->work;
+    int64_t all = work->rows;
+    if (count == tdm_batch_layout_find(part->layout, "token_count"))
+        all = work->tokens;
+    else if (count == tdm_batch_layout_find(part->layout, "mask_count"))
+        all = work->predictions;
+    double mean = (double)all / (double)work->parts;
+    return mean < 1 ? 1 : llround(mean);
+}
+
+static tdm_status time_products(bench *run, tdm_session *session)
+{
+    tdm_train_figures *figures = &run->figures;
+    bool is_bf16 = session->recipe->train.precision == TDM_PRECISION_BF16;
+    part_rows part = {&session->task.model_batch, &figures->work};
+    const tdm_product_options options = {.backend = session->backend,
+                                         .threads = figures->threads,
+                                         .compute = is_bf16 ? TDM_BF16 : TDM_F32,
+                                         .rows_of = figures->is_text ? rows_of_part : NULL,
+                                         .context = &part};
+    return tdm_time_products(session->model, &options, &figures->products, &figures->product_count);
 }
 
 /* Before the training and after it, so that a noisy moment counts less. */
 static tdm_status measure_limit(bench *run)
 {
-    tdm_reading reading;
-    TDM_TRY(tdm_reading_open(run->command->plain[0], &run->arguments, -1, TDM_CTR_TRAINING,
-                             run->command->cancel, &reading));
-    run->batch_size = reading.recipe->train.batch_size;
-    tdm_backend *backend = NULL;
-    tdm_status status = tdm_recipe_check_training(reading.recipe);
-    if (status == TDM_OK && tdm_input_is_stdin(reading.input))
-        status = tdm_fail(TDM_E_ARG, "standard input cannot be read more than once: name a file");
-    if (status == TDM_OK && run->bytes_per_row == 0)
-        status = measure_bytes(run, &reading);
-    if (status == TDM_OK)
-        status = tdm_cpu_create(reading.pool, &backend);
-    if (status == TDM_OK)
-        status = time_model(run, &reading, backend);
-    tdm_backend_destroy(backend);
-    tdm_reading_close(&reading);
+    tdm_recipe *recipe;
+    tdm_session session;
+    TDM_TRY(tdm_recipe_load(run->command->plain[0], &run->arguments, &recipe));
+    tdm_status status = tdm_session_init(&session, recipe, run->command->cancel);
+    if (status == TDM_OK) {
+        if (run->figures.products == NULL)
+            status = measure_input(run, &session);
+        if (status == TDM_OK)
+            status = time_products(run, &session);
+        tdm_session_deinit(&session);
+    }
+    tdm_recipe_free(recipe);
     return status;
-}
-
-/* ---- results --------------------------------------------------------------------------------- */
-
-static double limit_of(const bench *run)
-{
-    return (double)run->batch_size / tdm_products_seconds(run->products, run->product_count);
-}
-
-static double flops(const tdm_product *product)
-{
-    return 2 * (double)product->m * (double)product->n * (double)product->k;
-}
-
-static tdm_status print_json(const bench *run)
-{
-    const tdm_train_result *result = &run->result;
-    json_t *products = json_array();
-    for (int i = 0; i < run->product_count; i++) {
-        const tdm_product_speed *speed = &run->products[i];
-        double work = flops(&speed->product);
-        json_array_append_new(
-            products,
-            json_pack("{s:I, s:I, s:I, s:b, s:b, s:o, s:o}", "m", (json_int_t)speed->product.m, "n",
-                      (json_int_t)speed->product.n, "k", (json_int_t)speed->product.k, "trans_a",
-                      speed->product.trans_a, "trans_b", speed->product.trans_b, "gflops",
-                      tdm_json_number(work / speed->ours / 1e9), "onednn_gflops",
-                      tdm_json_number(work / speed->onednn / 1e9)));
-    }
-    bool has_limit = run->product_count > 0;
-    return tdm_console_json(json_pack(
-        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "rows", (json_int_t)result->rows, "steps",
-        (json_int_t)result->step, "rows_per_second", tdm_json_number(result->rows_per_second),
-        "bytes_per_second", tdm_json_number(result->rows_per_second * run->bytes_per_row),
-        "matmul_limit_rows_per_second", has_limit ? tdm_json_number(limit_of(run)) : json_null(),
-        "share_of_limit",
-        has_limit ? tdm_json_number(result->rows_per_second / limit_of(run)) : json_null(),
-        "logloss", tdm_json_number(tdm_metrics_result_get(&result->train, "logloss")), "products",
-        products));
-}
-
-static void print_text(const bench *run)
-{
-    const tdm_train_result *result = &run->result;
-    printf("%lld rows in %lld steps\n", (long long)result->rows, (long long)result->step);
-    printf("text to trained weights  %s rows/s  %s/s\n", tdm_count_text(result->rows_per_second),
-           tdm_bytes_text(result->rows_per_second * run->bytes_per_row));
-    if (run->product_count == 0)
-        return;
-    printf("matrix products alone    %s rows/s: training is at %.0f%% of that\n\n",
-           tdm_count_text(limit_of(run)), 100 * result->rows_per_second / limit_of(run));
-    printf("%8s %8s %8s %12s %12s\n", "m", "n", "k", "ours GF/s", "oneDNN GF/s");
-    for (int i = 0; i < run->product_count; i++) {
-        const tdm_product_speed *speed = &run->products[i];
-        double work = flops(&speed->product);
-        printf("%8lld %8lld %8lld %12.1f %12.1f\n", (long long)speed->product.m,
-               (long long)speed->product.n, (long long)speed->product.k, work / speed->ours / 1e9,
-               work / speed->onednn / 1e9);
-    }
 }
 
 static tdm_status run_in_folder(bench *run)
 {
     const bench_values *values = run->command->values;
-    if (run->command->plain_count == 1)
+    bool is_ctr;
+    TDM_TRY(find_task(run, &is_ctr));
+    if (is_ctr && run->command->plain_count == 1)
         TDM_TRY(make_log(run, values->rows));
     TDM_TRY(make_arguments(run));
     TDM_TRY(measure_limit(run));
     TDM_TRY(train(run));
     TDM_TRY(measure_limit(run));
+    run->figures.profiled = values->profile;
     if (values->json)
-        return print_json(run);
-    print_text(run);
+        return tdm_train_figures_json(&run->figures);
+    tdm_train_figures_print(&run->figures);
     return TDM_OK;
 }
 
@@ -238,7 +220,7 @@ static tdm_status run(const tdm_command *command)
     tdm_free(state.log);
     tdm_free(state.output);
     tdm_free(state.overrides);
-    tdm_free(state.products);
+    tdm_free(state.figures.products);
     return status;
 }
 
@@ -250,7 +232,11 @@ static const tdm_option options[] = {
      .min = 1000,
      .max = 1000000000,
      .fallback = 500000,
-     .help = "of the log that is made where no file is named (500000)"},
+     .help = "of the log that is made where a recipe of ctr names no file (500000)"},
+    {.name = "profile",
+     .type = TDM_OPTION_FLAG,
+     .offset = offsetof(bench_values, profile),
+     .help = "tell how long each kind of op took"},
     {.name = "json",
      .type = TDM_OPTION_FLAG,
      .offset = offsetof(bench_values, json),
@@ -265,9 +251,12 @@ const tdm_verb tdm_verb_bench_train = {
     .text =
         "Trains one epoch into a temporary folder, without evaluations. Before and after, times\n"
         "the matrix products of a step, each alone, by our tiles and by oneDNN with its own\n"
-        "threads; the fastest counts. Their sum is the limit.\n"
+        "threads. Their sum is the limit; of click logs the faster way counts for each product,\n"
+        "of text oneDNN's, at the sizes that the batches have in the mean. Text comes from FILE.\n"
         "\n"
         "  tandem bench train recipes/ctr/deepfm_criteo.yaml\n"
+        "  tandem bench train recipes/bert/bert_mini.yaml corpus.txt text.tokenizer=vocab.txt "
+        "--profile\n"
         "  tandem bench train recipes/ctr/dcn_v2_criteo.yaml day_0.tsv --json train.max_steps=200",
     .options = options,
     .values_bytes = sizeof(bench_values),

@@ -81,6 +81,13 @@ static tdm_status result_json(const tdm_recipe *recipe, const tdm_train_result *
         "encoding_errors", (json_int_t)result->encoding_errors, "resumed_step",
         result->resumed_step >= 0 ? json_integer(result->resumed_step) : json_null());
     (void)tdm_metrics_result_set_speed(&result->train, result->rows_per_second, json);
+    const tdm_train_pace *pace = &result->pace;
+    json_t *speed = json_pack(
+        "{s:o, s:o, s:o, s:o}", "flops", tdm_json_number(result->flops), "wait_for_batches",
+        tdm_json_number(tdm_ratio(pace->wait_seconds, pace->seconds)), "wait_for_step",
+        tdm_json_number(tdm_ratio((double)pace->full_steps, (double)pace->steps)), "cut_share",
+        tdm_json_number(result->cut_share));
+    (void)json_object_update_new(json, speed);
     return tdm_console_json(json);
 }
 
@@ -89,6 +96,23 @@ static tdm_status append_metrics(tdm_text *text, const char *title,
 {
     TDM_TRY(tdm_text_printf(text, "%s\n", title));
     return tdm_metrics_result_text(metrics, text);
+}
+
+static tdm_status append_pace(tdm_text *text, const tdm_train_result *result)
+{
+    const tdm_train_pace *pace = &result->pace;
+    if (pace->steps > 0 && pace->seconds > 0)
+        TDM_TRY(tdm_text_printf(text,
+                                "the model waited %.1f%% of the time for batches; %.0f%% of the "
+                                "steps found all batches ready\n",
+                                100 * pace->wait_seconds / pace->seconds,
+                                100.0 * (double)pace->full_steps / (double)pace->steps));
+    if (isfinite(result->flops))
+        TDM_TRY(tdm_text_printf(text, "%.1f GFLOP/s of matrix products\n", result->flops / 1e9));
+    if (result->cut_share > 0)
+        TDM_TRY(tdm_text_printf(text, "%.1f%% of the tokens had no room in their sequence\n",
+                                100 * result->cut_share));
+    return TDM_OK;
 }
 
 static tdm_status append_result(tdm_text *text, const tdm_recipe *recipe,
@@ -100,6 +124,7 @@ static tdm_status append_result(tdm_text *text, const tdm_recipe *recipe,
                             tdm_count_text((double)result->rows), (long long)result->step,
                             tdm_duration_text(result->seconds),
                             tdm_count_text(result->rows_per_second * per_row), work));
+    TDM_TRY(append_pace(text, result));
     if (result->bad_records > 0)
         TDM_TRY(tdm_text_printf(text, "%lld of %lld records were bad\n",
                                 (long long)result->bad_records, (long long)result->records));

@@ -166,7 +166,7 @@ static size_t append_metrics(char *line, size_t bytes, const tdm_metrics_result 
     return length;
 }
 
-/* Short enough for a terminal of 80 columns; elsewhere with step and rows. */
+/* Short enough for a terminal of 80 columns; elsewhere with step, rows and FLOP/s. */
 static void step_line(char line[LINE_BYTES], const tdm_train_status *status, bool is_short)
 {
     size_t length = append_epoch(line, LINE_BYTES, status);
@@ -178,6 +178,9 @@ static void step_line(char line[LINE_BYTES], const tdm_train_status *status, boo
     length += (size_t)snprintf(line + length, LINE_BYTES - length, "%3.0f%%  %s %s/s  ",
                                100 * status->progress,
                                tdm_count_text(status->rows_per_second * per_row), work);
+    if (!is_short && status->flops > 0)
+        length += (size_t)snprintf(line + length, LINE_BYTES - length, "%.0f GFLOP/s  ",
+                                   status->flops / 1e9);
     length += append_metrics(line + length, LINE_BYTES - length, &status->window, STEP_METRICS,
                              STEP_DECIMALS);
     snprintf(line + length, LINE_BYTES - length, "%s left  %s",

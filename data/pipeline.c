@@ -1,18 +1,11 @@
 /* Batches: planning them from the lanes' rows, filling them on the pool, handing them over in
  * order. */
+#include "core/clock.h"
 #include "core/memory.h"
 #include "data/pipeline_internal.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
@@ -22,12 +15,13 @@ void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job 
     tdm_pool_submit(pipeline->options.pool, priority, job);
 }
 
-void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status)
+void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status, double start)
 {
     if (status != TDM_OK && !pipeline->closing)
         tdm_error_keep(&pipeline->error, status);
     pipeline->active--;
     tdm_pipeline_pump(pipeline);
+    pipeline->stats.work_seconds += tdm_clock_thread_seconds() - start;
     pthread_mutex_unlock(&pipeline->lock);
 }
 
@@ -61,6 +55,7 @@ static int phase_jobs(int64_t parts)
 
 static void run_assemble(tdm_job *base)
 {
+    double start = tdm_clock_thread_seconds();
     tdm_batch_job *job = (tdm_batch_job *)base;
     tdm_batch_slot *slot = job->slot;
     tdm_pipeline *pipeline = slot->pipeline;
@@ -81,11 +76,12 @@ static void run_assemble(tdm_job *base)
         else
             start_phase(slot, phase_jobs(pipeline->featurizer->finish_parts), run_finish);
     }
-    tdm_pipeline_job_end(pipeline, TDM_OK);
+    tdm_pipeline_job_end(pipeline, TDM_OK, start);
 }
 
 static void run_finish(tdm_job *base)
 {
+    double start = tdm_clock_thread_seconds();
     tdm_batch_job *job = (tdm_batch_job *)base;
     tdm_batch_slot *slot = job->slot;
     tdm_pipeline *pipeline = slot->pipeline;
@@ -96,7 +92,7 @@ static void run_finish(tdm_job *base)
     pthread_mutex_lock(&pipeline->lock);
     if (--slot->pending == 0)
         slot->state = TDM_SLOT_READY;
-    tdm_pipeline_job_end(pipeline, TDM_OK);
+    tdm_pipeline_job_end(pipeline, TDM_OK, start);
 }
 
 /* ---- planning -------------------------------------------------------------------------------- */
@@ -378,9 +374,9 @@ tdm_status tdm_pipeline_next(tdm_pipeline *pipeline, tdm_delivery **out)
 {
     *out = NULL;
     if (!is_next_known(pipeline)) {
-        double start = now_seconds();
+        double start = tdm_clock_seconds();
         tdm_pool_help_until(pipeline->options.pool, is_next_known, pipeline);
-        pipeline->stats.wait_seconds += now_seconds() - start;
+        pipeline->stats.wait_seconds += tdm_clock_seconds() - start;
     }
     tdm_batch_slot *slot = &pipeline->slots[pipeline->taken % pipeline->options.depth];
     pthread_mutex_lock(&pipeline->lock);
@@ -401,10 +397,12 @@ tdm_status tdm_pipeline_next(tdm_pipeline *pipeline, tdm_delivery **out)
 void tdm_pipeline_release(tdm_pipeline *pipeline, tdm_delivery *delivery)
 {
     tdm_batch_slot *slot = (tdm_batch_slot *)delivery;
+    double start = tdm_clock_thread_seconds();
     clear_reports(delivery);
     pthread_mutex_lock(&pipeline->lock);
     slot->state = TDM_SLOT_FREE;
     tdm_pipeline_pump(pipeline);
+    pipeline->stats.work_seconds += tdm_clock_thread_seconds() - start;
     pthread_mutex_unlock(&pipeline->lock);
 }
 

@@ -52,6 +52,7 @@ typedef struct tdm_pipeline_stats {
     int64_t batches_ready; /* in the ring now */
     int depth;
     double wait_seconds; /* that tdm_pipeline_next waited: the device waiting for the CPU */
+    double work_seconds; /* of computing, on all threads: reading, parsing, making batches */
     bool cached;         /* blocks come from the cache now */
 } tdm_pipeline_stats;
 

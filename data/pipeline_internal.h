@@ -222,8 +222,9 @@ void tdm_stream_reader_start(tdm_pipeline *pipeline);
 /* With the lock held: does whatever can be done now. */
 void tdm_pipeline_pump(tdm_pipeline *pipeline);
 
-/* Submits a job that ends with tdm_pipeline_job_end(). */
+/* Submits a job that ends with tdm_pipeline_job_end(), which takes the lock from it and is told what
+ * tdm_clock_thread_seconds() was when it began. */
 void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job *job);
-void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status);
+void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status, double start);
 
 #endif

@@ -1,4 +1,5 @@
 /* Reads a stream block by block and deals the blocks to the lanes' windows. */
+#include "core/clock.h"
 #include "core/memory.h"
 #include "data/pipeline_internal.h"
 
@@ -93,6 +94,7 @@ static tdm_status deal_block(tdm_pipeline *pipeline, tdm_block_text *text)
 
 static void read_stream(tdm_job *job)
 {
+    double start = tdm_clock_thread_seconds();
     tdm_stream_reader *reader =
         (tdm_stream_reader *)((char *)job - offsetof(tdm_stream_reader, job));
     tdm_pipeline *pipeline = reader->pipeline;
@@ -115,7 +117,7 @@ static void read_stream(tdm_job *job)
         if (ended)
             status = end_stream(pipeline);
     }
-    tdm_pipeline_job_end(pipeline, status);
+    tdm_pipeline_job_end(pipeline, status, start);
 }
 
 tdm_status tdm_stream_reader_init(tdm_pipeline *pipeline)

@@ -1,4 +1,5 @@
 /* Windows: the memory that they live in, and the blocks that fill them, from text or from the cache. */
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "data/pipeline_internal.h"
@@ -206,6 +207,7 @@ static tdm_status put_block(tdm_pipeline *pipeline, tdm_load_job *job, tdm_extra
 
 static void run_load(tdm_job *base)
 {
+    double start = tdm_clock_thread_seconds();
     tdm_load_job *job = (tdm_load_job *)base;
     tdm_pipeline *pipeline = job->pipeline;
     tdm_extract *extract = NULL;
@@ -224,7 +226,7 @@ static void run_load(tdm_job *base)
         pipeline->reader.free_texts[pipeline->reader.free_count++] = job->text;
     job->next_free = pipeline->free_jobs;
     pipeline->free_jobs = job;
-    tdm_pipeline_job_end(pipeline, status);
+    tdm_pipeline_job_end(pipeline, status, start);
 }
 
 tdm_status tdm_window_load_block(tdm_pipeline *pipeline, tdm_loaded_window *window, int64_t block,

@@ -86,18 +86,22 @@ static void append_product(tdm_product_list *list, tdm_product product)
 void tdm_affine_products(const tdm_affine *affine, bool has_dx, bool accumulate_dx,
                          tdm_product_list *list)
 {
-    int64_t batch = affine->axis.size;
-    append_product(
-        list,
-        (tdm_product){.m = batch, .n = affine->outputs, .k = affine->inputs, .trans_b = true});
+    int64_t rows = affine->axis.size;
+    append_product(list, (tdm_product){.m = rows,
+                                       .n = affine->outputs,
+                                       .k = affine->inputs,
+                                       .trans_b = true,
+                                       .count = affine->axis.count});
     append_product(list, (tdm_product){.m = affine->outputs,
                                        .n = affine->inputs,
-                                       .k = batch,
+                                       .k = rows,
                                        .trans_a = true,
-                                       .accumulate = true});
+                                       .accumulate = true,
+                                       .count = affine->axis.count});
     if (has_dx)
-        append_product(list, (tdm_product){.m = batch,
+        append_product(list, (tdm_product){.m = rows,
                                            .n = affine->inputs,
                                            .k = affine->outputs,
-                                           .accumulate = accumulate_dx});
+                                           .accumulate = accumulate_dx,
+                                           .count = affine->axis.count});
 }

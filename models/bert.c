@@ -288,32 +288,3 @@ const tdm_model_type *const tdm_text_models[] = {
     &tdm_bert,
     NULL,
 };
-
-tdm_encoder_work tdm_bert_work(const tdm_bert_options *options, const tdm_model_inputs *inputs)
-{
-    double hidden = (double)options->hidden, layers = (double)options->layers;
-    double intermediate = options->intermediate > 0 ? (double)options->intermediate : 4.0 * hidden;
-    double mlp = (options->gated ? 3.0 : 2.0) * hidden * intermediate;
-    tdm_encoder_work work = {
-        .per_token = 6.0 * layers * (4.0 * hidden * hidden + mlp),
-        .per_token_and_context = 12.0 * layers * hidden,
-    };
-    double head = 6.0 * hidden * (double)inputs->classes;
-    switch (inputs->head) {
-    case TDM_HEAD_MASKED:
-    case TDM_HEAD_FILL:
-        work.per_prediction = 6.0 * hidden * ((double)inputs->vocabulary + hidden);
-        break;
-    case TDM_HEAD_CLASSES:
-    case TDM_HEAD_LABELS:
-    case TDM_HEAD_REGRESSION:
-        work.per_sequence = head + 6.0 * hidden * hidden;
-        break;
-    case TDM_HEAD_TOKEN_CLASSES:
-        work.per_token += head;
-        break;
-    case TDM_HEAD_NONE:
-        break;
-    }
-    return work;
-}

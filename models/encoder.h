@@ -108,4 +108,7 @@ typedef struct tdm_encoder_work {
 
 tdm_encoder_work tdm_bert_work(const tdm_bert_options *options, const tdm_model_inputs *inputs);
 
+/* Σ over the tokens of a sequence of how many tokens each sees, in the mean of the layers. */
+double tdm_bert_contexts(const tdm_bert_options *options, int64_t length);
+
 #endif

@@ -149,19 +149,21 @@ static void masked_loss_products(const tdm_layer *base, const tdm_plan *plan,
                                  tdm_product_list *list)
 {
     const masked_head_layer *layer = (const masked_head_layer *)base;
-    int64_t rows = tdm_plan_axis(plan, layer->x).size;
+    tdm_axis axis = tdm_plan_axis(plan, layer->x);
     const tdm_product products[] = {
-        {.m = rows, .n = layer->vocabulary, .k = layer->columns, .trans_b = true},
+        {.m = axis.size, .n = layer->vocabulary, .k = layer->columns, .trans_b = true},
         {.m = layer->vocabulary,
          .n = layer->columns,
-         .k = rows,
+         .k = axis.size,
          .trans_a = true,
          .accumulate = true},
-        {.m = rows, .n = layer->columns, .k = layer->vocabulary},
+        {.m = axis.size, .n = layer->columns, .k = layer->vocabulary},
     };
     for (int i = 0; i < 3; i++, list->count++) {
-        if (list->count < list->capacity)
-            list->items[list->count] = products[i];
+        if (list->count >= list->capacity)
+            continue;
+        list->items[list->count] = products[i];
+        list->items[list->count].count = axis.count;
     }
 }
 

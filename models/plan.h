@@ -18,6 +18,8 @@ typedef struct tdm_step tdm_step;
 typedef struct tdm_product {
     int64_t m, n, k;
     bool trans_a, trans_b, accumulate;
+    int count; /* tensor of the batch that tells how many of its m rows, with trans_a of its k, are
+                  valid; -1: all */
 } tdm_product;
 
 /* `count` goes on counting where `capacity` ends. */

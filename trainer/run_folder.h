@@ -46,13 +46,18 @@ const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
  * class_metrics.h and regression_metrics.h list, and their rows "scored_rows".
  *
  *   "train"  progressive metrics since the line before, "learning_rate" and "gradient_norm" of the
- *            last step, "rows_per_second", of text also "tokens_per_second"
+ *            last step, and how fast: "rows_per_second", of text also "tokens_per_second" and
+ *            "flops", floating-point operations a second as trainer/step_work.h counts them;
+ *            "wait_for_batches", the share of the time that steps waited for the reader, and
+ *            "wait_for_step", the share of steps that found all batches ready
  *   "eval"   metrics of data.eval, "bad_records" in it, "best": the best so far
  *   "epoch"  an epoch ended
- *   "end"    the training ended; progressive metrics over all of it
+ *   "end"    the training ended; progressive metrics over all of it, how fast the process that
+ *            ended it was, and of text "cut_share", of the tokens that this process read: left out
+ *            because their sequence was full
  *
- * What is not defined is null. "seconds" (since the training began) and what is told a second
- * are times; all else is a function of recipe and data, so that a training that was killed and resumed
+ * What is not defined is null. "seconds" (since the training began), what is told a second, the two
+ * waits and cut_share are of processes and their time; all else is a function of recipe and data, so that a training that was killed and resumed
  * leaves the same lines. */
 
 /* Appends a line; `line` has no newline. It reaches the disk with the next sync. */

@@ -1,5 +1,5 @@
 /* The parts of a training that are there before its first step: what the recipe says, opened and
- * planned. Private to this folder. */
+ * planned. Private to this folder, but for the benchmark of trainings. */
 #ifndef TDM_TRAINER_SESSION_H
 #define TDM_TRAINER_SESSION_H
 

@@ -5,6 +5,7 @@
 
 #include "core/featurizer.h"
 #include "data/input.h"
+#include "models/encoder.h"
 #include "trainer/metrics.h"
 #include "trainer/recipe.h"
 
@@ -28,6 +29,7 @@ typedef struct tdm_task {
     tdm_feature_spec *spec;   /* ctr */
     tdm_tokenizer *tokenizer; /* text */
     tdm_label_spec *labels;   /* classify */
+    const tdm_bert_options *encoder; /* text: the recipe's, which lives as long; else NULL */
     tdm_model_field *fields;  /* ctr: of inputs */
 } tdm_task;
 

@@ -32,6 +32,7 @@ tdm_status tdm_text_task_finish(tdm_task *task, const tdm_recipe *recipe, tdm_te
         .head = head,
         .classes = classes,
     };
+    task->encoder = recipe->model_options;
     return tdm_batch_part_layout(&task->featurizer->batch, recipe->train.micro_batch_tokens,
                                  recipe->text.max_length, &task->model_batch);
 }

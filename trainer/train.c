@@ -122,15 +122,13 @@ static void start_clocks(tdm_training *training, bool is_first)
     tdm_progress *progress = &training->progress;
     double now = tdm_clock_seconds();
     double done = tdm_training_progress(training);
-    progress->told = progress->logged = training->saved_at = now;
-    progress->told_rows = progress->logged_rows = training->state.rows;
-    progress->told_wait = progress->pause = progress->logged_pause = 0;
+    training->saved_at = now;
+    progress->told = progress->logged = tdm_training_pace(training);
     if (!is_first)
         return;
     progress->start = now;
     progress->seconds_before = training->state.seconds;
     progress->start_progress = isnan(done) ? 0 : done;
-    training->start_rows = training->state.rows;
     training->resumed_from = training->resumed_step;
 }
 
@@ -193,6 +191,8 @@ static tdm_status begin(tdm_training *training, int64_t step)
         tdm_recipe_set_phase(recipe, training->phase);
     /* Nothing is written before the inputs are open and the model is planned. */
     TDM_TRY(tdm_session_init(&training->session, recipe, control->stop));
+    if (control->watch != NULL)
+        control->watch(control->watch_context, training->session.backend);
     TDM_TRY(tdm_recipe_best_metric(recipe, training->session.task.metrics.type, &training->best));
     if (is_first)
         TDM_TRY(tdm_run_folder_open(recipe->output.dir, control->resume, &training->folder));
@@ -336,15 +336,16 @@ static tdm_status fill_result(tdm_training *training, tdm_train_result *result)
     const tdm_train_state *state = &training->state;
     double seconds = tdm_clock_seconds() - training->progress.start;
     tdm_bad_record_counts bad = tdm_bad_record_log_counts(training->bad);
-    /* What was trained on since the last line has no time yet. */
-    double rows = (double)(training->progress.logged_rows - training->start_rows);
-    double steps = training->progress.step_seconds;
+    tdm_train_pace pace = training->progress.total;
     *result = (tdm_train_result){
         .step = state->step,
         .epoch = state->position.epoch,
         .rows = state->rows,
         .seconds = seconds,
-        .rows_per_second = steps > 0 ? rows / steps : NAN,
+        .rows_per_second = tdm_ratio((double)pace.rows, pace.seconds),
+        .flops = pace.flops > 0 ? tdm_ratio(pace.flops, pace.seconds) : NAN,
+        .pace = pace,
+        .cut_share = tdm_training_cut_share(training),
         .has_eval = state->eval_step >= 0,
         .eval = state->eval,
         .best_step = state->best_step,

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "text/text_counts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,26 +26,82 @@ double tdm_training_seconds(const tdm_training *training)
     return training->progress.seconds_before + tdm_clock_seconds() - training->progress.start;
 }
 
+/* ---- how fast -------------------------------------------------------------------------------- */
+
+tdm_train_pace tdm_training_pace(const tdm_training *training)
+{
+    const tdm_progress *progress = &training->progress;
+    tdm_pipeline_stats stats = {0};
+    if (training->pipeline != NULL)
+        stats = tdm_pipeline_stats_get(training->pipeline);
+    return (tdm_train_pace){
+        .seconds = tdm_clock_seconds() - progress->pause,
+        .rows = progress->work.rows,
+        .steps = progress->work.steps,
+        .full_steps = progress->full_steps,
+        .wait_seconds = stats.wait_seconds,
+        .reading_seconds = stats.work_seconds,
+        .flops = progress->work.flops,
+    };
+}
+
+static tdm_train_pace pace_between(const tdm_train_pace *before, const tdm_train_pace *now)
+{
+    return (tdm_train_pace){
+        .seconds = now->seconds - before->seconds,
+        .rows = now->rows - before->rows,
+        .steps = now->steps - before->steps,
+        .full_steps = now->full_steps - before->full_steps,
+        .wait_seconds = now->wait_seconds - before->wait_seconds,
+        .reading_seconds = now->reading_seconds - before->reading_seconds,
+        .flops = now->flops - before->flops,
+    };
+}
+
+static void add_pace(tdm_train_pace *into, const tdm_train_pace *pace)
+{
+    into->seconds += pace->seconds;
+    into->rows += pace->rows;
+    into->steps += pace->steps;
+    into->full_steps += pace->full_steps;
+    into->wait_seconds += pace->wait_seconds;
+    into->reading_seconds += pace->reading_seconds;
+    into->flops += pace->flops;
+}
+
+/* A second; NaN where they are not counted. */
+static double flops_of(const tdm_train_pace *pace)
+{
+    return pace->flops > 0 ? tdm_ratio(pace->flops, pace->seconds) : NAN;
+}
+
+double tdm_training_cut_share(const tdm_training *training)
+{
+    const tdm_task *task = &training->session.task;
+    if (task->encoder == NULL)
+        return NAN;
+    tdm_text_counts counts = tdm_text_featurizer_counts(task->featurizer);
+    return tdm_ratio((double)counts.cut_tokens, (double)counts.tokens);
+}
+
 /* ---- the monitor ----------------------------------------------------------------------------- */
 
-static void fill_rates(tdm_training *training, double now)
+static void fill_rates(tdm_training *training)
 {
     tdm_progress *progress = &training->progress;
     tdm_train_status *status = &progress->status;
     tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
-    double seconds = now - progress->told - progress->pause;
+    tdm_train_pace now = tdm_training_pace(training);
+    tdm_train_pace pace = pace_between(&progress->told, &now);
     status->ring_ready = stats.batches_ready;
     status->ring_depth = stats.depth;
-    if (seconds <= 0 || progress->steps == 0)
+    if (pace.seconds <= 0 || pace.steps == 0)
         return;
-    status->rows_per_second = (double)(training->state.rows - progress->told_rows) / seconds;
-    status->wait_for_batches = (stats.wait_seconds - progress->told_wait) / seconds;
-    status->wait_for_step = (double)progress->full_steps / (double)progress->steps;
+    status->rows_per_second = (double)pace.rows / pace.seconds;
+    status->flops = flops_of(&pace);
+    status->wait_for_batches = pace.wait_seconds / pace.seconds;
+    status->wait_for_step = (double)pace.full_steps / (double)pace.steps;
     progress->told = now;
-    progress->told_rows = training->state.rows;
-    progress->told_wait = stats.wait_seconds;
-    progress->steps = progress->full_steps = 0;
-    progress->pause = 0;
 }
 
 static void fill_status(tdm_training *training, tdm_train_event event, double now)
@@ -83,7 +140,7 @@ void tdm_training_tell(tdm_training *training, tdm_train_event event)
         return;
     double now = tdm_clock_seconds();
     if (event == TDM_EVENT_STEP)
-        fill_rates(training, now);
+        fill_rates(training);
     if (!progress->has_window && tdm_metrics_get(&training->state.window, training->session.pool,
                                                  &progress->window) != TDM_OK)
         progress->window = tdm_metrics_result_make(type->metrics, type->metric_count, NAN);
@@ -94,12 +151,7 @@ void tdm_training_tell(tdm_training *training, tdm_train_event event)
 void tdm_training_tell_step(tdm_training *training)
 {
     tdm_progress *progress = &training->progress;
-    if (training->control->monitor == NULL)
-        return;
-    tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
-    progress->steps++;
-    progress->full_steps += stats.batches_ready >= stats.depth - 1;
-    if (tdm_clock_seconds() >= progress->told + progress->pause + TELL_SECONDS)
+    if (tdm_clock_seconds() - progress->pause >= progress->told.seconds + TELL_SECONDS)
         tdm_training_tell(training, TDM_EVENT_STEP);
 }
 
@@ -151,10 +203,16 @@ static void set_metrics(metrics_line *line, const tdm_metrics_result *metrics)
     json_decref(object);
 }
 
-static void set_speed(metrics_line *line, const tdm_metrics_result *metrics, double rows_per_second)
+static void set_pace(metrics_line *line, const tdm_metrics_result *metrics,
+                     const tdm_train_pace *pace)
 {
+    double rows_per_second = tdm_ratio((double)pace->rows, pace->seconds);
     set_real(line, "rows_per_second", rows_per_second);
     line->failed |= tdm_metrics_result_set_speed(metrics, rows_per_second, line->json) != 0;
+    if (pace->flops > 0)
+        set_real(line, "flops", flops_of(pace));
+    set_real(line, "wait_for_batches", tdm_ratio(pace->wait_seconds, pace->seconds));
+    set_real(line, "wait_for_step", tdm_ratio((double)pace->full_steps, (double)pace->steps));
 }
 
 static tdm_status write_line(tdm_training *training, metrics_line *line)
@@ -172,24 +230,21 @@ tdm_status tdm_training_log_window(tdm_training *training)
 {
     tdm_train_state *state = &training->state;
     tdm_progress *progress = &training->progress;
-    double now = tdm_clock_seconds();
-    double seconds = now - progress->logged - progress->logged_pause;
-    double rows = (double)(state->rows - progress->logged_rows);
+    tdm_train_pace now = tdm_training_pace(training);
+    tdm_train_pace pace = pace_between(&progress->logged, &now);
     TDM_TRY(tdm_metrics_get(&state->window, training->session.pool, &progress->window));
     metrics_line line = begin_line(training, "train");
     set_metrics(&line, &progress->window);
     set_real(&line, "learning_rate", state->learning_rate);
     set_real(&line, "gradient_norm", state->gradient_norm);
     set_real(&line, "seconds", tdm_training_seconds(training));
-    set_speed(&line, &progress->window, seconds > 0 ? rows / seconds : NAN);
+    set_pace(&line, &progress->window, &pace);
     TDM_TRY(write_line(training, &line));
     TDM_TRY(tdm_metrics_merge(&state->total, &state->window));
     tdm_metrics_reset(&state->window);
-    progress->step_seconds += seconds;
     progress->has_window = true;
     progress->logged = now;
-    progress->logged_rows = state->rows;
-    progress->logged_pause = 0;
+    add_pace(&progress->total, &pace);
     tdm_training_tell(training, TDM_EVENT_LOG);
     return TDM_OK;
 }
@@ -223,6 +278,9 @@ tdm_status tdm_training_log_end(tdm_training *training)
     metrics_line line = begin_line(training, "end");
     set_metrics(&line, &total);
     set_real(&line, "seconds", tdm_training_seconds(training));
+    set_pace(&line, &total, &training->progress.total);
+    if (training->session.task.encoder != NULL)
+        set_real(&line, "cut_share", tdm_training_cut_share(training));
     return write_line(training, &line);
 }
 

@@ -48,6 +48,7 @@ static tdm_status run_parts(tdm_training *training, const tdm_fed_batch *fed,
             return TDM_OK;
         TDM_TRY(tdm_model_forward(model, part, scalars, true, NULL));
         TDM_TRY(tdm_model_backward(model, part, scalars, accumulate, NULL));
+        training->progress.work.parts++;
         TDM_TRY(tdm_outputs_take(&training->outputs, &fed->delivery->batch, rows));
         *data = part;
     }
@@ -139,7 +140,10 @@ static tdm_status account(tdm_training *training, const tdm_batch *batch)
     const tdm_task *task = &training->session.task;
     const tdm_outcome outcome = {
         .batch = batch, .scalars = &training->scalars, .output = training->outputs.host};
+    tdm_pipeline_stats stats = tdm_pipeline_stats_get(training->pipeline);
     TDM_TRY(task->type->add(task, &state->window, &outcome));
+    training->progress.full_steps += stats.batches_ready >= stats.depth - 1;
+    tdm_step_work_add(&training->progress.work, task, batch);
     state->step++;
     state->rows += batch->rows;
     state->learning_rate = training->scalars.dense_learning_rate;

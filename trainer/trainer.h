@@ -15,6 +15,16 @@ typedef enum tdm_train_event {
     TDM_EVENT_EVALUATING = 5, /* an evaluation is running; eval_share tells how far */
 } tdm_train_event;
 
+/* A stretch of a training. */
+typedef struct tdm_train_pace {
+    double seconds; /* without evaluations and checkpoints */
+    int64_t rows;
+    int64_t steps, full_steps; /* full: that found a full ring, so that the reader waited */
+    double wait_seconds;       /* that steps waited for batches */
+    double reading_seconds;    /* of computing that reading took, on all threads */
+    double flops;              /* done; 0 where they are not counted, see step_work.h */
+} tdm_train_pace;
+
 typedef struct tdm_train_status {
     tdm_train_event event;
     int64_t step;
@@ -25,6 +35,7 @@ typedef struct tdm_train_status {
     double progress;                /* of the whole training, [0, 1] */
     int64_t rows;                   /* trained on so far, in resumed trainings too */
     double rows_per_second;         /* over the last interval */
+    double flops;                   /* a second, likewise; NaN where they are not counted */
     double seconds;                 /* of this process */
     double seconds_left;            /* NaN: not known yet */
     double learning_rate;           /* of dense parameters */
@@ -48,6 +59,10 @@ typedef struct tdm_train_control {
     /* Called on the thread that trains; NULL: not. `status` is valid for the call. */
     void (*monitor)(void *context, const tdm_train_status *status);
     void *monitor_context;
+    /* Called with each backend that is made, before its first op; NULL: not. It may put a table of
+     * its own in the place of backend->ops. For benchmarks. */
+    void (*watch)(void *context, tdm_backend *backend);
+    void *watch_context;
 } tdm_train_control;
 
 typedef struct tdm_train_result {
@@ -56,6 +71,10 @@ typedef struct tdm_train_result {
     int64_t rows;
     double seconds;           /* of this process's part */
     double rows_per_second;   /* of steps, without evaluations and checkpoints */
+    double flops;             /* a second, likewise; NaN where they are not counted */
+    tdm_train_pace pace;      /* of this process's steps */
+    double cut_share;         /* of the text's tokens that this process read: left out because a
+                                 sequence is full; NaN where there is no text */
     tdm_metrics_result train; /* progressive, over the whole training */
     bool has_eval;
     tdm_metrics_result eval; /* the last one */

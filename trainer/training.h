@@ -13,6 +13,7 @@
 #include "trainer/outputs.h"
 #include "trainer/run_folder.h"
 #include "trainer/session.h"
+#include "trainer/step_work.h"
 #include "trainer/train_state.h"
 #include "trainer/trainer.h"
 
@@ -21,15 +22,12 @@ typedef struct tdm_progress {
     double start;          /* of this process, by the clock */
     double seconds_before; /* of the training, before this process */
     double start_progress; /* of the training, where this process took over */
-    double told;           /* when the monitor was called last */
-    int64_t told_rows;
-    double told_wait;
-    int64_t steps, full_steps; /* since then; full: that found the ring full */
-    double pause;              /* seconds of evaluations and checkpoints since then */
-    double logged;             /* when a line was logged last */
-    int64_t logged_rows;
-    double logged_pause;
-    double step_seconds; /* in all, without pauses */
+    double pause;          /* seconds of evaluations and checkpoints since then */
+    int64_t full_steps;    /* that found the ring full, since then */
+    tdm_step_work work;    /* since then */
+    tdm_train_pace told;   /* when the monitor was told of a step last, since the phase began */
+    tdm_train_pace logged; /* likewise when a line was logged last */
+    tdm_train_pace total;  /* of this process, up to that line */
     bool has_window;
     tdm_metrics_result window; /* of the last line */
     tdm_train_status status;   /* what the monitor sees */
@@ -53,7 +51,6 @@ typedef struct tdm_training {
     tdm_outputs outputs;
     tdm_batch_parts *parts;
     tdm_train_state state;
-    int64_t start_rows;   /* of the state, when this process took over */
     int64_t phase;        /* of the recipe, in force */
     int64_t resumed_step; /* where the phase went on; -1: began anew */
     int64_t resumed_from; /* where this process did */
@@ -72,7 +69,6 @@ static inline bool tdm_training_is_stopped(const tdm_training *training)
 static inline void tdm_training_add_pause(tdm_training *training, double seconds)
 {
     training->progress.pause += seconds;
-    training->progress.logged_pause += seconds;
 }
 
 /* The share of the whole training that is done; NaN where it is not known. */
@@ -95,6 +91,12 @@ TDM_MUST_CHECK tdm_status tdm_training_log_end(tdm_training *training);
 
 /* Evaluates at this step and notes whether it is the best. */
 TDM_MUST_CHECK tdm_status tdm_training_evaluate(tdm_training *training);
+
+/* What was done up to now, to be compared with later. */
+tdm_train_pace tdm_training_pace(const tdm_training *training);
+
+/* The share of tokens that were left out; NaN where there are none. */
+double tdm_training_cut_share(const tdm_training *training);
 
 /* Progressive metrics over the whole training. */
 TDM_MUST_CHECK tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out);

@@ -143,6 +143,8 @@ START_TEST(products_are_those_of_a_training_step)
     int64_t sum = 0;
     for (int i = 0; i < count; i++)
         sum += products[i].m * products[i].n * products[i].k;
+    for (int i = 0; i < count; i++)
+        ck_assert_int_eq(products[i].count, TDM_BATCH_ROWS);
     ck_assert_int_eq(sum, BATCH * (2 * 2 + 3 * (14 * 16 + 16 * 5 + 5)));
     /* The MLP is the first in backward to reach the embeddings. */
     ck_assert(products[2].trans_b && !products[4].accumulate);
