@@ -133,7 +133,7 @@ START_TEST(people_see_a_table)
     ck_assert_ptr_null(strstr(ran.err, "tandem-bench"));
     tdm_ran_free(&ran);
     ran = tdm_run_shell("cd %s && tandem bench train r.yaml - < corpus.txt", folder);
-    ck_assert_ran(ran, 1, NULL, "standard input cannot be read more than once");
+    ck_assert_ran(ran, 2, NULL, "standard input cannot be read more than once");
     tdm_ran_free(&ran);
     close_folder();
 }
