@@ -195,7 +195,7 @@ static tdm_weight weight_of(tdm_weight_naming names, const row *from, int64_t la
         .transposed = names == TDM_NAMING_TENSORFLOW && from->kind == ROW_DENSE && !is_bias,
         .is_bias = is_bias && !is_head,
         .layer = strchr(from->ours, '#') == NULL ? -1 : layer,
-        .rank = is_bias ? 1 : (int)strlen(from->sizes),
+        .rank = is_bias ? 1 : (int)strnlen(from->sizes, TDM_WEIGHT_RANK),
     };
     for (int i = 0; i < weight.rank; i++)
         weight.sizes[i] = from->sizes[i];
