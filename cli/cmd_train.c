@@ -41,7 +41,7 @@ static json_t *plan_json(const tdm_train_plan *plan)
         (json_int_t)plan->eval_bytes, "metrics_bytes", (json_int_t)plan->metrics_bytes,
         "checkpoint_bytes", (json_int_t)plan->checkpoint_bytes, "other_bytes",
         (json_int_t)plan->other_bytes, "peak_bytes", (json_int_t)plan->peak_bytes,
-        "checkpoint_disk_bytes", (json_int_t)plan->checkpoint_disk_bytes, "rows",
+        "checkpoint_disk_bytes", (json_int_t)plan->checkpoint_disk_bytes, plan->unit,
         (json_int_t)plan->rows, "steps", (json_int_t)plan->steps, "threads", plan->threads,
         "device", plan->device);
 }

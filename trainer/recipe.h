@@ -120,8 +120,7 @@ TDM_MUST_CHECK tdm_status tdm_recipe_load_run(const char *run_folder, tdm_recipe
 void tdm_recipe_free(tdm_recipe *recipe);
 
 /* Checks what training needs and eval or predict do not: that there is something to train on, and
- * that standard input, epochs, cache, schedule and data.eval fit together. TDM_E_UNSUPPORTED for a
- * task that cannot be trained yet. */
+ * that standard input, epochs, cache, schedule and data.eval fit together. */
 TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
 
 /* Phases of a training of text, from 0; where the recipe has none there is one. `begin` is the steps

@@ -41,9 +41,27 @@ static void plan_model(const tdm_session *session, tdm_train_plan *plan)
     plan->checkpoint_disk_bytes = plan->dense_bytes + plan->sparse_bytes + plan->moment_bytes;
 }
 
+/* Text is extracted a row a token, and its steps are bound by tokens. */
+static tdm_status plan_steps(const tdm_session *session, tdm_train_plan *plan)
+{
+    const tdm_train_options *train = &session->recipe->train;
+    bool is_ctr = session->recipe->task == TDM_TASK_CTR;
+    int64_t step_rows = is_ctr ? train->batch_size : train->batch_tokens;
+    double rate;
+    TDM_TRY(tdm_row_rate(session->extractor, &rate));
+    plan->unit = is_ctr ? "rows" : "tokens";
+    plan->rows = plan->steps = -1;
+    if (rate > 0)
+        plan->rows = llround(rate * (double)tdm_input_epoch_bytes(session->input));
+    if (rate > 0 && train->epochs > 0)
+        plan->steps = (plan->rows + step_rows - 1) / step_rows * train->epochs;
+    if (train->max_steps > 0 && (plan->steps < 0 || train->max_steps < plan->steps))
+        plan->steps = train->max_steps;
+    return TDM_OK;
+}
+
 static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan)
 {
-    const tdm_recipe *recipe = session->recipe;
     const tdm_pipeline_options options = tdm_session_pipeline(session);
     plan->batch_bytes = (int64_t)session->task.featurizer->batch.bytes;
     TDM_TRY(tdm_pipeline_plan_bytes(&options, &plan->pipeline_bytes));
@@ -51,17 +69,6 @@ static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan
         tdm_batch_feed_bytes(&session->properties, session->task.featurizer->batch.bytes) +
         tdm_batch_parts_bytes(&session->task.featurizer->batch, &session->task.model_batch,
                               session->properties.host_memory);
-    double rate;
-    TDM_TRY(tdm_row_rate(session->extractor, &rate));
-    plan->rows = plan->steps = -1;
-    if (rate > 0)
-        plan->rows = llround(rate * (double)tdm_input_epoch_bytes(session->input));
-    if (rate > 0 && recipe->train.epochs > 0)
-        plan->steps = (plan->rows + recipe->train.batch_size - 1) / recipe->train.batch_size *
-                      recipe->train.epochs;
-    int64_t most = recipe->train.max_steps;
-    if (most > 0 && (plan->steps < 0 || most < plan->steps))
-        plan->steps = most;
     return TDM_OK;
 }
 
@@ -92,6 +99,7 @@ static tdm_status plan_session(const tdm_session *session, tdm_train_plan *plan)
     snprintf(plan->device, sizeof plan->device, "%s", session->properties.name);
     plan_model(session, plan);
     TDM_TRY(plan_pipeline(session, plan));
+    TDM_TRY(plan_steps(session, plan));
     TDM_TRY(plan_evaluation(session, plan));
     plan->metrics_bytes = 3 * TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin);
     plan->checkpoint_bytes = (int64_t)TDM_TENSOR_FILE_BYTES + SAVE_BYTES;
@@ -140,11 +148,12 @@ static tdm_status append_counts(const tdm_train_plan *plan, tdm_text *text)
     TDM_TRY(tdm_text_printf(text, "device        %s, %d threads\n", plan->device, plan->threads));
     TDM_TRY(tdm_text_printf(text, "parameters    %lld\n", (long long)plan->parameters));
     if (plan->rows >= 0)
-        TDM_TRY(tdm_text_printf(text, "rows          about %lld\n", (long long)plan->rows));
+        TDM_TRY(tdm_text_printf(text, "%-14sabout %lld\n", plan->unit, (long long)plan->rows));
     if (plan->steps >= 0)
         TDM_TRY(tdm_text_printf(text, "steps         about %lld\n", (long long)plan->steps));
     if (plan->eval_rows > 0)
-        TDM_TRY(tdm_text_printf(text, "eval rows     about %lld\n", (long long)plan->eval_rows));
+        TDM_TRY(
+            tdm_text_printf(text, "eval %-9sabout %lld\n", plan->unit, (long long)plan->eval_rows));
     return TDM_OK;
 }
 
