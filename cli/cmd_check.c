@@ -221,12 +221,15 @@ const tdm_verb tdm_verb_check = {
     .summary = "read all records without training: what is wrong, where, how often",
     .text =
         "Counts bad records by reason, with the first place of each, and looks at the features:\n"
-        "what is missing, how full the tables get, what the labels' mean is; of labelled text at\n"
-        "the classes, and at how much will be cut. Exits with 3 where more records are bad than\n"
-        "data.max_bad_records allows.\n"
+        "what is missing, how full the tables get, what the labels' mean is; of text at "
+        "documents,\n"
+        "sentences, tokens and what the vocabulary lacks; of labelled text at the classes, and at\n"
+        "how much will be cut. Exits with 3 where more records are bad than data.max_bad_records\n"
+        "allows.\n"
         "\n"
         "  tandem check recipes/ctr/deepfm_criteo.yaml day_0.tsv.gz\n"
-        "  tandem check recipes/ctr/deepfm_criteo.yaml 'day_*.tsv' --json",
+        "  tandem check recipes/ctr/deepfm_criteo.yaml 'day_*.tsv' --json\n"
+        "  tandem check recipes/bert/bert_mini.yaml corpus.txt.gz text.tokenizer=vocab.txt",
     .options = options,
     .values_bytes = sizeof(check_values),
     .min_plain = 1,

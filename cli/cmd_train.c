@@ -1,4 +1,4 @@
-/* tandem train: from a recipe and a log to a run folder. */
+/* tandem train: from a recipe and data to a run folder. */
 #include "cli/console.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
@@ -214,6 +214,14 @@ const tdm_verb tdm_verb_train = {
         "output.dir=runs/b\n"
         "  tandem train recipes/ctr/deepfm_criteo.yaml log.tsv --dry-run\n"
         "  zcat log.gz | tandem train recipes/ctr/deepfm_criteo.yaml - train.max_steps=1000\n"
+        "\n"
+        "Text: encoders are pretrained on documents (task: mlm), or trained on texts with labels\n"
+        "(task: classify); model.init_from begins with the weights of a run, or of a BERT in a\n"
+        "folder of Hugging Face or google-research/bert.\n"
+        "\n"
+        "  tandem train recipes/bert/bert_mini.yaml 'corpus/*.txt.gz' text.tokenizer=vocab.txt\n"
+        "  tandem train recipes/bert/continue.yaml corpus.txt model.init_from=bert-base-uncased/\n"
+        "  tandem train recipes/bert/classify.yaml reviews.tsv model.init_from=runs/bert_mini\n"
         "\n"
         "A file whose name looks like key=value is written ./key=value.",
     .options = options,

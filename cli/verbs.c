@@ -98,7 +98,7 @@ tdm_status tdm_verb_group_describe(const char *word, tdm_text *text)
 tdm_status tdm_verbs_describe(tdm_text *text)
 {
     TDM_TRY(tdm_text_printf(text, "tandem " TDM_VERSION
-                                  " trains click-through-rate models from a log and a recipe.\n\n"
+                                  " trains click-through-rate models and BERT-style encoders.\n\n"
                                   "Usage: tandem VERB ...\n\n"));
     for (int i = 0; tdm_verbs[i] != NULL; i++)
         TDM_TRY(tdm_text_printf(text, "  %-16s%s\n", tdm_verbs[i]->name, tdm_verbs[i]->summary));
@@ -108,6 +108,10 @@ tdm_status tdm_verbs_describe(tdm_text *text)
         "  tandem synth ctr --rows 1000000 -o log.tsv\n"
         "  tandem train recipes/ctr/deepfm_criteo.yaml log.tsv output.dir=runs/first\n"
         "  tandem predict runs/first log.tsv -o scores.txt\n\n"
+        "From texts to an encoder and its guesses:\n\n"
+        "  tandem vocab corpus.txt.gz -o vocab.txt\n"
+        "  tandem train recipes/bert/bert_mini.yaml corpus.txt.gz text.tokenizer=vocab.txt\n"
+        "  tandem predict runs/bert_mini --fill-mask \"the [MASK] of god\"\n\n"
         "tandem VERB --help explains a verb by examples; tandem help recipe lists the keys of a\n"
         "recipe. Results go to standard output, messages to standard error.\n"
         "Exit codes: 0 done, 1 failed, 2 usage or recipe, 3 data, 4 device, 130 and 143 stopped "

@@ -48,11 +48,25 @@ END_TEST
 START_TEST(the_reference_lists_the_keys_of_a_recipe)
 {
     tdm_ran ran = tdm_run_shell("tandem help recipe");
-    static const char *const keys[] = {"\ndata.format", "\nfeatures.hash_seed",
-                                       "\ntrain.batch_size", "\noptimizer.sparse.learning_rate",
-                                       "\ncheckpoint.keep_last"};
+    static const char *const keys[] = {"\ndata.format",          "\nfeatures.hash_seed",
+                                       "\ntrain.batch_size",     "\noptimizer.sparse.learning_rate",
+                                       "\ncheckpoint.keep_last", "\ntext.masking.rate",
+                                       "\nlabels.type",          "\nmodel.layers",
+                                       "\ntrain.phases[].steps"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         ck_assert_ran(ran, 0, keys[i], NULL);
+    tdm_ran_free(&ran);
+}
+END_TEST
+
+START_TEST(help_knows_of_text)
+{
+    tdm_ran ran = tdm_run_shell("tandem help");
+    ck_assert_ran(ran, 0, "click-through-rate models and BERT-style encoders", NULL);
+    ck_assert_ran(ran, 0, "\n  tandem train recipes/bert/bert_mini.yaml ", NULL);
+    tdm_ran_free(&ran);
+    ran = tdm_run_shell("tandem train --help");
+    ck_assert_ran(ran, 0, "\n  tandem train recipes/bert/classify.yaml ", NULL);
     tdm_ran_free(&ran);
 }
 END_TEST
@@ -153,6 +167,7 @@ START_TEST(doctor_answers_in_json)
 END_TEST
 
 TDM_CHECK_MAIN(every_verb_explains_itself_by_example, help_of_a_verb_is_its_help_option,
-               the_reference_lists_the_keys_of_a_recipe, the_version_is_that_of_the_library,
-               wrong_usage_is_2_and_says_what_was_meant, a_wrong_recipe_is_2_with_file_and_line,
-               two_dashes_end_options_and_keys, doctor_answers_in_json)
+               the_reference_lists_the_keys_of_a_recipe, help_knows_of_text,
+               the_version_is_that_of_the_library, wrong_usage_is_2_and_says_what_was_meant,
+               a_wrong_recipe_is_2_with_file_and_line, two_dashes_end_options_and_keys,
+               doctor_answers_in_json)
