@@ -2,14 +2,33 @@
 #include "cli/predict.h"
 #include "cli/verbs.h"
 
+static tdm_status refuse(const char *option, const char *of)
+{
+    return tdm_fail(TDM_E_ARG, "--%s is of %s: the two go together", option, of);
+}
+
 static tdm_status run(const tdm_command *command)
 {
     const tdm_predict_values *values = command->values;
-    TDM_FAIL_IF(values->fill_mask == NULL && values->top != 0, TDM_E_ARG,
-                "--top is of --fill-mask: give both");
-    TDM_FAIL_IF(values->fill_mask != NULL && values->with != NULL, TDM_E_ARG,
-                "--with is of records: it does not go with --fill-mask");
-    return values->fill_mask != NULL ? tdm_predict_masks(command) : tdm_predict_records(command);
+    bool fill = values->fill_mask != NULL;
+    TDM_FAIL_IF(fill && values->embed, TDM_E_ARG,
+                "--fill-mask and --embed are two questions: ask one of them");
+    if (values->with != NULL && (fill || values->embed))
+        return tdm_fail(TDM_E_ARG, "--with is of records, and goes with neither --fill-mask nor "
+                                   "--embed");
+    if (values->top > 0 && !fill)
+        return refuse("top", "--fill-mask");
+    if (values->pooling != NULL && !values->embed)
+        return refuse("pooling", "--embed");
+    if (values->precision != NULL && !values->embed)
+        return refuse("precision", "--embed");
+    if (values->batch_tokens > 0 && !values->embed)
+        return refuse("batch-tokens", "--embed");
+    if (values->max_length > 0 && !values->embed)
+        return refuse("max-length", "--embed");
+    if (fill)
+        return tdm_predict_masks(command);
+    return values->embed ? tdm_predict_vectors(command) : tdm_predict_records(command);
 }
 
 #define AT(member) offsetof(tdm_predict_values, member)
@@ -31,6 +50,32 @@ static const tdm_option options[] = {
      .value = "N",
      .max = 1000,
      .help = "guesses for each mask (5)"},
+    {.name = "embed",
+     .type = TDM_OPTION_FLAG,
+     .offset = AT(embed),
+     .help = "a vector for each line, as .npy where -o is so named"},
+    {.name = "pooling",
+     .type = TDM_OPTION_TEXT,
+     .offset = AT(pooling),
+     .value = "HOW",
+     .help = "the vector is the mean of all tokens' states, or that of [CLS]: mean, cls"},
+    {.name = "max-length",
+     .type = TDM_OPTION_INT,
+     .offset = AT(max_length),
+     .value = "N",
+     .max = 1 << 20,
+     .help = "tokens of a text at most; else what the run was trained with, or positions"},
+    {.name = "precision",
+     .type = TDM_OPTION_TEXT,
+     .offset = AT(precision),
+     .value = "WHICH",
+     .help = "of matrix products: fp32, bf16, auto: bf16 where the device has it (fp32)"},
+    {.name = "batch-tokens",
+     .type = TDM_OPTION_INT,
+     .offset = AT(batch_tokens),
+     .value = "N",
+     .max = 1 << 24,
+     .help = "that go through the model at a time (4096)"},
     {.name = "json",
      .type = TDM_OPTION_FLAG,
      .offset = AT(json),
@@ -62,7 +107,7 @@ static const tdm_option options[] = {
 const tdm_verb tdm_verb_predict = {
     .name = "predict",
     .arguments = "RUN [FILE...]",
-    .summary = "what a model answers: of records, of [MASK] in a text",
+    .summary = "what a model answers: of records, of [MASK] in a text; vectors of texts",
     .text =
         "RUN is the folder that a training wrote (output.dir). Records are in the format that it\n"
         "was trained on; labels may be missing. Every record is answered by one line, a bad one\n"
@@ -80,7 +125,13 @@ const tdm_verb tdm_verb_predict = {
         "lists where a text has several masks.\n"
         "\n"
         "  tandem predict runs/bert_mini --fill-mask \"the [MASK] of god\" --top 10\n"
-        "  tandem predict runs/bert_mini lines.txt --fill-mask - --json",
+        "  tandem predict runs/bert_mini lines.txt --fill-mask - --json\n"
+        "\n"
+        "Of any encoder, --embed makes a vector of each line: numbers with tabs between them, a\n"
+        "list in JSON, or a file of NumPy where -o names one.\n"
+        "\n"
+        "  tandem predict runs/bert_mini lines.txt --embed -o vectors.npy\n"
+        "  tandem predict bert-folder/ lines.txt.gz --embed --pooling cls --json",
     .options = options,
     .values_bytes = sizeof(tdm_predict_values),
     .min_plain = 1,

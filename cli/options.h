@@ -56,8 +56,8 @@ TDM_MUST_CHECK tdm_status tdm_command_parse(const tdm_verb *verb, int count,
                                             const char *const *words, tdm_command *out);
 void tdm_command_deinit(tdm_command *command);
 
-/* The plain arguments from `first` on, which name files; "-" where there is none. Borrowed, and only to be
- * read. */
+/* The plain arguments from `first` on, which name files; "-" where there is none. Borrowed, and
+ * only to be read. */
 tdm_strings tdm_command_files(const tdm_command *command, int first);
 
 /* Appends the verb's help: usage, text, options. */

@@ -58,13 +58,23 @@ bool tdm_output_is_stdout(const tdm_output *output)
     return output->stream == stdout;
 }
 
-tdm_status tdm_output_write(tdm_output *output, const char *text, size_t bytes)
+tdm_status tdm_output_write(tdm_output *output, const void *data, size_t bytes)
 {
     if (output->writer != NULL)
-        return tdm_file_writer_write(output->writer, text, bytes);
-    TDM_FAIL_IF(fwrite(text, 1, bytes, output->stream) != bytes, TDM_E_IO, "%s: cannot write: %s",
+        return tdm_file_writer_write(output->writer, data, bytes);
+    TDM_FAIL_IF(fwrite(data, 1, bytes, output->stream) != bytes, TDM_E_IO, "%s: cannot write: %s",
                 output->name, tdm_io_error_text(errno));
     return TDM_OK;
+}
+
+bool tdm_output_is_file(const tdm_output *output)
+{
+    return output->writer != NULL;
+}
+
+tdm_status tdm_output_patch(tdm_output *output, int64_t offset, const void *data, size_t bytes)
+{
+    return tdm_file_writer_patch(output->writer, offset, data, bytes);
 }
 
 tdm_status tdm_output_flush(tdm_output *output)

@@ -16,7 +16,14 @@ TDM_MUST_CHECK tdm_status tdm_output_open(const char *path, bool force, tdm_outp
 /* True where what else there is to say must not go to standard output. */
 bool tdm_output_is_stdout(const tdm_output *output);
 
-TDM_MUST_CHECK tdm_status tdm_output_write(tdm_output *output, const char *text, size_t bytes);
+TDM_MUST_CHECK tdm_status tdm_output_write(tdm_output *output, const void *data, size_t bytes);
+
+/* True for a file, which can be written over until it is committed. */
+bool tdm_output_is_file(const tdm_output *output);
+
+/* Writes over bytes of a file from `offset` on. */
+TDM_MUST_CHECK tdm_status tdm_output_patch(tdm_output *output, int64_t offset, const void *data,
+                                           size_t bytes);
 
 /* Lets a reader see what has been written; nothing for a file, which appears as a whole. */
 TDM_MUST_CHECK tdm_status tdm_output_flush(tdm_output *output);

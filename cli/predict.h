@@ -8,6 +8,11 @@ typedef struct tdm_predict_values {
     const char *with;
     const char *fill_mask;
     int64_t top;
+    bool embed;
+    const char *pooling;
+    const char *precision;
+    int64_t batch_tokens;
+    int64_t max_length;
     const char *output;
     const char *checkpoint;
     int64_t threads;
@@ -20,5 +25,8 @@ TDM_MUST_CHECK tdm_status tdm_predict_records(const tdm_command *command);
 
 /* Guesses for the masks of texts. */
 TDM_MUST_CHECK tdm_status tdm_predict_masks(const tdm_command *command);
+
+/* A vector for each text. */
+TDM_MUST_CHECK tdm_status tdm_predict_vectors(const tdm_command *command);
 
 #endif

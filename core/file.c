@@ -21,6 +21,7 @@ struct tdm_file_writer {
     int descriptor;     /* -1: closed */
     bool has_temporary; /* the temporary file is there and ours to remove */
     bool failed;
+    bool patched;
     XXH3_state_t *hash;
     int64_t bytes;
     unsigned char *buffer; /* BUFFER_BYTES */
@@ -100,6 +101,31 @@ tdm_status tdm_file_writer_write(tdm_file_writer *writer, const void *data, size
     return status;
 }
 
+static tdm_status write_at(const tdm_file_writer *writer, int64_t offset, const void *data,
+                           size_t bytes)
+{
+    if (lseek(writer->descriptor, (off_t)offset, SEEK_SET) < 0)
+        return tdm_io_fail("write", writer->temporary);
+    TDM_TRY(tdm_descriptor_write(writer->descriptor, writer->temporary, data, bytes, NULL));
+    if (lseek(writer->descriptor, 0, SEEK_END) < 0)
+        return tdm_io_fail("write", writer->temporary);
+    return TDM_OK;
+}
+
+tdm_status tdm_file_writer_patch(tdm_file_writer *writer, int64_t offset, const void *data,
+                                 size_t bytes)
+{
+    TDM_TRY(writer_check(writer));
+    TDM_FAIL_IF(offset < 0 || offset + (int64_t)bytes > writer->bytes, TDM_E_ARG,
+                "%s: bytes that were not written cannot be written over", writer->path);
+    writer->patched = true;
+    tdm_status status = writer_flush(writer);
+    if (status == TDM_OK)
+        status = write_at(writer, offset, data, bytes);
+    writer->failed = status != TDM_OK;
+    return status;
+}
+
 static tdm_status writer_finish(tdm_file_writer *writer)
 {
     TDM_TRY(writer_flush(writer));
@@ -116,6 +142,8 @@ static tdm_status writer_finish(tdm_file_writer *writer)
 tdm_status tdm_file_writer_commit(tdm_file_writer *writer, uint64_t *hash, int64_t *bytes)
 {
     TDM_TRY(writer_check(writer));
+    TDM_FAIL_IF(hash != NULL && writer->patched, TDM_E_STATE,
+                "%s: was written over: it has no hash", writer->path);
     tdm_status status = writer_finish(writer);
     writer->failed = status != TDM_OK;
     TDM_TRY(status);

@@ -14,6 +14,9 @@ typedef struct tdm_file_writer tdm_file_writer;
 TDM_MUST_CHECK tdm_status tdm_file_writer_open(const char *path, tdm_file_writer **out);
 TDM_MUST_CHECK tdm_status tdm_file_writer_write(tdm_file_writer *writer, const void *data,
                                                 size_t bytes);
+/* Writes over bytes from `offset` on that were written before. The file has no hash then. */
+TDM_MUST_CHECK tdm_status tdm_file_writer_patch(tdm_file_writer *writer, int64_t offset,
+                                                const void *data, size_t bytes);
 /* Hash and length of all that was written; either may be NULL. */
 TDM_MUST_CHECK tdm_status tdm_file_writer_commit(tdm_file_writer *writer, uint64_t *hash,
                                                  int64_t *bytes);

@@ -71,21 +71,25 @@ done:
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-bool tdm_pretrained_is_there(const char *path)
+static tdm_status find_file(const char *folder, const char *name, bool *found)
 {
-    static const char *const names[] = {"config.json", "bert_config.json"};
-    char *folder, *file;
-    bool found = false;
-    if (folder_of(path, &folder) != TDM_OK)
-        return false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
-        if (tdm_path_join(folder, names[i], &file) != TDM_OK)
-            break;
-        found = tdm_file_exists(file);
-        tdm_free(file);
-    }
+    char *path;
+    TDM_TRY(tdm_path_join(folder, name, &path));
+    *found = tdm_file_exists(path);
+    tdm_free(path);
+    return TDM_OK;
+}
+
+tdm_status tdm_pretrained_find(const char *path, bool *found)
+{
+    char *folder;
+    *found = false;
+    TDM_TRY(folder_of(path, &folder));
+    tdm_status status = find_file(folder, "config.json", found);
+    if (status == TDM_OK && !*found)
+        status = find_file(folder, "bert_config.json", found);
     tdm_free(folder);
-    return found;
+    return status;
 }
 
 static tdm_status open_parts(const char *path, const tdm_tokenizer_settings *settings,

@@ -21,12 +21,12 @@ typedef struct tdm_pretrained {
     bool is_ours; /* the tensors are called as our parameters are: a run's checkpoint */
 } tdm_pretrained;
 
-/* True for a folder that holds config.json or bert_config.json, and for a path in one. */
-bool tdm_pretrained_is_there(const char *path);
+/* *found: a folder that holds config.json or bert_config.json, or a path in one. */
+TDM_MUST_CHECK tdm_status tdm_pretrained_find(const char *path, bool *found);
 
-/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read of the
- * weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL: the defaults. On
- * failure nothing is left to close. */
+/* Opens a folder, or a checkpoint in it: "uncased_L-4_H-256_A-4/bert_model.ckpt". Nothing is read
+ * of the weights yet. `settings` are those of vocab.txt where nothing beside it says them; NULL:
+ * the defaults. On failure nothing is left to close. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_open(const char *path,
                                               const tdm_tokenizer_settings *settings,
                                               tdm_pretrained *out);
@@ -64,8 +64,8 @@ TDM_MUST_CHECK tdm_status tdm_pretrained_load(const tdm_pretrained *pretrained,
                                               const tdm_saved_tensor *parameters, int count,
                                               tdm_pretrained_report *report);
 
-/* The same for a model that is to answer, not to train: all of its parameters must be there, TDM_E_FORMAT
- * naming one that is not, and nothing is told. */
+/* The same for a model that is to answer, not to train: all of its parameters must be there,
+ * TDM_E_FORMAT naming one that is not, and nothing is told. */
 TDM_MUST_CHECK tdm_status tdm_pretrained_load_all(const tdm_pretrained *pretrained,
                                                   const tdm_bert_options *options,
                                                   const tdm_model_inputs *inputs,

@@ -53,11 +53,12 @@ static tdm_status open_run(const char *folder, const tdm_encoder_source_options 
 static tdm_status open_any(const char *path, const tdm_encoder_source_options *options,
                            tdm_encoder_source *out)
 {
-    bool run;
+    bool run, other;
     TDM_TRY(is_run(path, &run));
     if (run)
         return open_run(path, options, out);
-    TDM_FAIL_IF(!tdm_pretrained_is_there(path), TDM_E_STATE,
+    TDM_TRY(tdm_pretrained_find(path, &other));
+    TDM_FAIL_IF(!other, TDM_E_STATE,
                 "%s: holds neither a run (" TDM_RUN_RECIPE
                 ") nor another program's model (config.json or bert_config.json)",
                 path);

@@ -1,5 +1,5 @@
-/* Where an encoder's weights come from: a run folder of a text task, or a checkpoint of another program
- * (interchange/pretrained.h). What the folder holds decides. */
+/* Where an encoder's weights come from: a run folder of a text task, or a checkpoint of another
+ * program (interchange/pretrained.h). What the folder holds decides. */
 #ifndef TDM_TRAINER_ENCODER_SOURCE_H
 #define TDM_TRAINER_ENCODER_SOURCE_H
 
@@ -18,8 +18,8 @@ typedef struct tdm_encoder_source_options {
     const tdm_tokenizer_settings *settings; /* see tdm_pretrained_open(); NULL: the defaults */
 } tdm_encoder_source_options;
 
-/* TDM_E_STATE where the folder holds neither, TDM_E_CONFIG for a run of ctr. On failure nothing is left
- * to close. */
+/* TDM_E_STATE where the folder holds neither, TDM_E_CONFIG for a run of ctr. On failure nothing is
+ * left to close. */
 TDM_MUST_CHECK tdm_status tdm_encoder_source_open(const char *path,
                                                   const tdm_encoder_source_options *options,
                                                   tdm_encoder_source *out);

@@ -18,15 +18,15 @@ typedef struct tdm_mask_answer {
 
 typedef struct tdm_mask_filler tdm_mask_filler;
 
-/* `run` is borrowed and has TDM_HEAD_FILL; its batch is the filler's. `top` is cut to what the vocabulary
- * has. TDM_E_CONFIG for a vocabulary that has no token for masks. */
+/* `run` is borrowed and has TDM_HEAD_FILL; its batch is the filler's. `top` is cut to what the
+ * vocabulary has. TDM_E_CONFIG for a vocabulary that has no token for masks. */
 TDM_MUST_CHECK tdm_status tdm_mask_filler_create(tdm_encoder_run *run, int64_t top,
                                                  tdm_mask_filler **out);
 /* NULL is allowed. */
 void tdm_mask_filler_destroy(tdm_mask_filler *filler);
 
-/* Calls `answer` for each text in order. TDM_E_DATA for a text without a mask and for one that is too long:
- * *failed is its index then, and those before it are answered. */
+/* Calls `answer` for each text in order. TDM_E_DATA for a text without a mask and for one that is
+ * too long: *failed is its index then, and those before it are answered. */
 TDM_MUST_CHECK tdm_status tdm_mask_filler_fill(tdm_mask_filler *filler, const tdm_text_input *texts,
                                                int64_t count,
                                                tdm_status (*answer)(void *context,

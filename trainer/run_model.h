@@ -36,8 +36,8 @@ TDM_MUST_CHECK tdm_status tdm_run_open_input(const tdm_run *run, const tdm_strin
                                              bool eager, const atomic_bool *cancel,
                                              tdm_input **out);
 
-/* The device that runs a trained model: the recipe's (NULL: any), or where it was trained on a GPU and
- * there is none the CPU, which tdm_info() tells. */
+/* The device that runs a trained model: the recipe's (NULL: any), or where it was trained on a GPU
+ * and there is none the CPU, which tdm_info() tells. */
 TDM_MUST_CHECK tdm_status tdm_run_create_backend(const tdm_recipe *recipe, tdm_pool *pool,
                                                  tdm_backend **out);
 

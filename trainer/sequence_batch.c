@@ -83,7 +83,7 @@ uint32_t *tdm_sequence_batch_add(tdm_sequence_batch *batch, int64_t length, int6
 
 void tdm_sequence_batch_predict(tdm_sequence_batch *batch, int64_t token, uint32_t label)
 {
-    int64_t first = tdm_sequence_batch_begin(batch, batch->sequences - 1);
+    int64_t first = tdm_sequence_batch_begins(batch)[batch->sequences - 1];
     uint32_t *labels = tensor(batch, "mask_labels");
     ((uint32_t *)tensor(batch, "mask_positions"))[batch->predictions] = (uint32_t)(first + token);
     if (labels != NULL)
@@ -91,11 +91,9 @@ void tdm_sequence_batch_predict(tdm_sequence_batch *batch, int64_t token, uint32
     batch->predictions++;
 }
 
-int64_t tdm_sequence_batch_begin(const tdm_sequence_batch *batch, int64_t index)
+const int32_t *tdm_sequence_batch_begins(const tdm_sequence_batch *batch)
 {
-    if (index == batch->sequences)
-        return batch->tokens;
-    return ((const int32_t *)tensor(batch, "cu_seqlens"))[index];
+    return tensor(batch, "cu_seqlens");
 }
 
 static void count_parts(const tdm_sequence_batch *batch)

@@ -1,4 +1,5 @@
-/* A batch for an encoder (models/encoder.h), unpadded, put together on the host a sequence at a time. */
+/* A batch for an encoder (models/encoder.h), unpadded, put together on the host a sequence at a
+ * time. */
 #ifndef TDM_TRAINER_SEQUENCE_BATCH_H
 #define TDM_TRAINER_SEQUENCE_BATCH_H
 
@@ -35,15 +36,15 @@ static inline bool tdm_sequence_batch_has_room(const tdm_sequence_batch *batch, 
            batch->predictions + predictions <= batch->max_predictions;
 }
 
-/* Appends a sequence of `length` tokens, for which there is room; its second text begins at token `second`
- * (`length`: there is none). Returns where its ids go. */
+/* Appends a sequence of `length` tokens, for which there is room; its second text begins at token
+ * `second` (`length`: there is none). Returns where its ids go. */
 uint32_t *tdm_sequence_batch_add(tdm_sequence_batch *batch, int64_t length, int64_t second);
 
 /* Token `token` of the last sequence is to be predicted; `label` counts where there are labels. */
 void tdm_sequence_batch_predict(tdm_sequence_batch *batch, int64_t token, uint32_t label);
 
-/* The token that sequence `index` begins with; that behind the last one is `tokens`. */
-int64_t tdm_sequence_batch_begin(const tdm_sequence_batch *batch, int64_t index);
+/* The tokens that sequences begin with; of a batch that was put also where the last one ends. */
+const int32_t *tdm_sequence_batch_begins(const tdm_sequence_batch *batch);
 
 /* Puts the batch on the device, ready for the default stream. */
 TDM_MUST_CHECK tdm_status tdm_sequence_batch_put(tdm_sequence_batch *batch);

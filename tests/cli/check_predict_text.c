@@ -1,5 +1,8 @@
-/* What predict answers with an encoder: guesses for masks. */
+/* What predict answers with an encoder: guesses for masks, and vectors. */
+#include "core/file.h"
+#include "core/memory.h"
 #include "tests/support/check_main.h"
+#include "tests/support/pretrained_rig.h"
 #include "tests/support/run_program.h"
 #include "tests/support/text_runs.h"
 
@@ -109,4 +112,114 @@ START_TEST(masks_that_cannot_be_filled)
 }
 END_TEST
 
-TDM_CHECK_MAIN(masks_are_filled, lines_are_filled, masks_that_cannot_be_filled)
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/* The numbers of a .npy of so many vectors, which must be as NumPy reads them. */
+static const float *npy_numbers(const char *file, int64_t rows, int64_t columns)
+{
+    static char *data;
+    char expected[128];
+    size_t bytes;
+    tdm_free(data);
+    ck_assert_ok(tdm_file_get(tdm_text_path(file), 1 << 20, &data, &bytes));
+    ck_assert_uint_eq(bytes, 128 + (size_t)(rows * columns) * sizeof(float));
+    ck_assert(memcmp(data, "\x93NUMPY\x01\x00\x76\x00", 10) == 0);
+    snprintf(expected, sizeof expected,
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld), } ", (long long)rows,
+             (long long)columns);
+    ck_assert(memcmp(data + 10, expected, strlen(expected)) == 0);
+    ck_assert_int_eq(data[127], '\n');
+    return (const float *)(const void *)(data + 128);
+}
+
+static const char lines[] = "printf 'the river\\n\\nhouse of light and stone\\n' > lines.txt\n";
+
+static void embed(int code, const char *out, const char *err, const char *command)
+{
+    char all[1024];
+    snprintf(all, sizeof all, "%s%s", lines, command);
+    check_ran(code, out, err, all);
+}
+
+START_TEST(lines_become_vectors)
+{
+    begin();
+    embed(0, "", "3 vectors of 13 tokens", "tandem predict mlm lines.txt --embed -o v.npy");
+    const float *numbers = npy_numbers("v.npy", 3, 16);
+    tdm_ran ran = tdm_run_shell("cd %s && tandem predict mlm --embed < lines.txt", tdm_text_folder);
+    ck_assert_ran(ran, 0, NULL, NULL);
+    ck_assert_uint_eq(tdm_count_lines(ran.out), 3);
+    char *at = ran.out;
+    for (int i = 0; i < 3 * 16; i++) {
+        ck_assert_double_eq_tol(strtod(at, &at), (double)numbers[i], 1e-6);
+        ck_assert_int_eq(*at, i % 16 == 15 ? '\n' : '\t');
+    }
+    tdm_ran_free(&ran);
+    json_t *json = json_of("head -n 1 lines.txt | tandem predict mlm - --embed --json");
+    ck_assert_uint_eq(json_array_size(json), 16);
+    ck_assert_double_eq_tol(json_real_value(json_array_get(json, 3)), (double)numbers[3], 1e-6);
+    json_decref(json);
+    /* The state of [CLS] is another vector. */
+    embed(0, "", NULL, "tandem predict mlm lines.txt --embed --pooling cls -o cls.npy");
+    float first = npy_numbers("v.npy", 3, 16)[0];
+    ck_assert_float_ne(npy_numbers("cls.npy", 3, 16)[0], first);
+    embed(0, "", "0 vectors of 0 tokens", "tandem predict mlm /dev/null --embed -o none.npy");
+    npy_numbers("none.npy", 0, 16);
+    tdm_text_runs_end();
+}
+END_TEST
+
+START_TEST(vectors_of_another_programs_encoder)
+{
+    char command[1024];
+    tdm_text_runs_begin();
+    snprintf(command, sizeof command,
+             "gzip -k lines.txt && tandem predict %s lines.txt.gz --embed --threads 2 -o v.npy",
+             tdm_golden_folder("bert_classes"));
+    embed(0, "", "3 vectors", command);
+    npy_numbers("v.npy", 3, 16);
+    snprintf(command, sizeof command,
+             "truncate -s -9 model.safetensors && cd .. && tandem predict cut lines.txt --embed");
+    char all[2048];
+    snprintf(all, sizeof all, "cp -r %s cut && cd cut && %s", tdm_golden_folder("bert_masked"),
+             command);
+    embed(3, "", "cut/model.safetensors: ", all);
+    tdm_text_runs_end();
+}
+END_TEST
+
+START_TEST(vectors_that_cannot_be_made)
+{
+    begin();
+    embed(0, NULL, "1 of 3 texts have more than 6 tokens: their ends are left out",
+          "tandem predict mlm lines.txt --embed --max-length 6");
+    embed(2, NULL, "sequences of 33 tokens are too long: the model has 32 positions",
+          "tandem predict mlm lines.txt --embed --max-length 33");
+    embed(2, NULL, "v.npy is there already: --force",
+          "touch v.npy; tandem predict mlm lines.txt --embed -o v.npy");
+    embed(2, NULL, "--json does not go with it",
+          "tandem predict mlm lines.txt --embed --json -o w.npy");
+    embed(2, NULL, "p.npy: is no file",
+          "mkfifo p.npy; cat p.npy & tandem predict mlm lines.txt --embed -o p.npy");
+    embed(2, NULL, "--pooling takes one of the words that --help lists, not \"max\"",
+          "tandem predict mlm lines.txt --embed --pooling max");
+    embed(2, NULL, "--pooling is of --embed", "tandem predict mlm lines.txt --pooling cls");
+    embed(2, NULL, "--fill-mask and --embed are two questions",
+          "tandem predict mlm --embed --fill-mask '[MASK]'");
+    embed(2, NULL, "nowhere: holds neither", "tandem predict nowhere lines.txt --embed");
+    embed(2, NULL, "none.txt", "tandem predict mlm none.txt --embed -o gone.npy || ls gone.npy*");
+    embed(2, NULL, "ctr: is a run of task ctr",
+          "mkdir ctr && printf '# tandem run folder, format 1\\nmodel: {type: "
+          "logistic_regression}\\n' > ctr/recipe.yaml; tandem predict ctr lines.txt --embed");
+    /* Nobody reads what is written. */
+    embed(0, "141", NULL,
+          "yes 'the river' | head -n 20000 > many.txt\n"
+          "{ tandem predict mlm many.txt --embed; echo $? > code; } | head -n 1 > first\n"
+          "cat code");
+    tdm_text_runs_end();
+}
+END_TEST
+
+TDM_CHECK_MAIN(lines_become_vectors, vectors_of_another_programs_encoder,
+               vectors_that_cannot_be_made, masks_are_filled, lines_are_filled,
+               masks_that_cannot_be_filled)

@@ -1,9 +1,10 @@
-/* Encoders that are opened to answer: their outputs beside Transformers', and guesses for masks. The
- * references are made by tests/golden/make_interchange_golden.py. */
+/* Encoders that are opened to answer: their outputs beside Transformers', and guesses for masks.
+ * The references are made by tests/golden/make_interchange_golden.py. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"
 #include "tests/support/golden.h"
+#include "tests/support/pretrained_rig.h"
 #include "tests/support/text_runs.h"
 #include "trainer/device.h"
 #include "trainer/fill_mask.h"
@@ -11,13 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *golden_folder(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, TDM_SOURCE_DIR "/tests/golden/interchange/%s", name);
-    return path;
-}
 
 static tdm_encoder_run *open_run(const char *path, tdm_text_head head, int64_t batch_tokens)
 {
@@ -80,7 +74,7 @@ static void check_output(const char *folder, tdm_text_head head, const char *out
     int64_t elements;
     snprintf(path, sizeof path, "interchange/%s/answers.safetensors", folder);
     tdm_golden *golden = tdm_golden_open(path);
-    tdm_encoder_run *run = open_run(golden_folder(folder), head, 64);
+    tdm_encoder_run *run = open_run(tdm_golden_folder(folder), head, 64);
     int64_t tokens = add_golden(run, golden);
     ck_assert_ok(tdm_encoder_run_forward(run));
     ck_assert_ok(tdm_encoder_run_output(run, output, tokens, &found));
@@ -183,7 +177,7 @@ START_TEST(test_guesses_are_the_largest_probabilities)
     static const int64_t places[] = {2, 4};
     static answer_list answers;
     int64_t failed;
-    tdm_encoder_run *run = open_run(golden_folder("bert_masked"), TDM_HEAD_FILL, 64);
+    tdm_encoder_run *run = open_run(tdm_golden_folder("bert_masked"), TDM_HEAD_FILL, 64);
     ck_assert_ok(fill(run, text, 1, &answers, &failed));
     ck_assert_int_eq(answers.count, 1);
     ck_assert_int_eq(answers.items[0].masks, 2);
@@ -214,7 +208,7 @@ START_TEST(test_guesses_of_many_texts)
     int64_t failed;
     for (int i = 0; i < MOST_ANSWERS; i++)
         texts[i] = kinds[i * 7 / 5 % 4];
-    tdm_encoder_run *run = open_run(golden_folder("megatron_masked"), TDM_HEAD_FILL, 30);
+    tdm_encoder_run *run = open_run(tdm_golden_folder("megatron_masked"), TDM_HEAD_FILL, 30);
     ck_assert_ok(fill(run, texts, MOST_ANSWERS, &together, &failed));
     ck_assert_int_eq(together.count, MOST_ANSWERS);
     for (int i = 0; i < MOST_ANSWERS; i++) {
@@ -241,7 +235,7 @@ START_TEST(test_texts_that_cannot_be_filled)
     static const char *const long_text[] = {"a b c d a b c d a b [MASK]"};
     static answer_list answers;
     int64_t failed;
-    tdm_encoder_run *run = open_run(golden_folder("bert_masked"), TDM_HEAD_FILL, 64);
+    tdm_encoder_run *run = open_run(tdm_golden_folder("bert_masked"), TDM_HEAD_FILL, 64);
     ck_assert_fails(fill(run, unmasked, 4, &answers, &failed), TDM_E_DATA,
                     "there is no [MASK] in the text");
     ck_assert_int_eq(failed, 2);
@@ -260,26 +254,26 @@ START_TEST(test_lengths_and_precision)
     tdm_encoder_run *run;
     tdm_backend_properties properties;
     tdm_encoder_run_options options = {.head = TDM_HEAD_NONE, .threads = 1};
-    ck_assert_ok(tdm_encoder_run_open(golden_folder("bert_masked"), &options, &run));
+    ck_assert_ok(tdm_encoder_run_open(tdm_golden_folder("bert_masked"), &options, &run));
     ck_assert_int_eq(run->max_length, 12);
     ck_assert_ok(run->backend->type->properties(run->backend, &properties));
     ck_assert(run->bf16 == properties.bf16);
     tdm_encoder_run_close(run);
     options.max_length = 13;
-    ck_assert_fails(tdm_encoder_run_open(golden_folder("bert_masked"), &options, &run),
+    ck_assert_fails(tdm_encoder_run_open(tdm_golden_folder("bert_masked"), &options, &run),
                     TDM_E_CONFIG, "the model has 12 positions");
     options.precision = TDM_PRECISION_FP32;
-    ck_assert_ok(tdm_encoder_run_open(golden_folder("modern_masked"), &options, &run));
+    ck_assert_ok(tdm_encoder_run_open(tdm_golden_folder("modern_masked"), &options, &run));
     ck_assert_int_eq(run->max_length, 13);
     ck_assert(!run->bf16);
     tdm_encoder_run_close(run);
     options.max_length = 0;
-    ck_assert_ok(tdm_encoder_run_open(golden_folder("modern_masked"), &options, &run));
+    ck_assert_ok(tdm_encoder_run_open(tdm_golden_folder("modern_masked"), &options, &run));
     ck_assert_int_eq(run->max_length, 512);
     tdm_encoder_run_close(run);
     options.precision = TDM_PRECISION_BF16;
     tdm_device_set_test_create(create_far);
-    ck_assert_fails(tdm_encoder_run_open(golden_folder("bert_masked"), &options, &run),
+    ck_assert_fails(tdm_encoder_run_open(tdm_golden_folder("bert_masked"), &options, &run),
                     TDM_E_UNSUPPORTED, "far has no products in bfloat16");
     tdm_device_set_test_create(NULL);
 }

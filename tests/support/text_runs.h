@@ -9,7 +9,7 @@
 /* A folder in memory that holds
  *   vocab.txt    of tdm_rig_vocabulary()
  *   corpus.txt   documents of tdm_rig_corpus()
- *   lines.tsv    "label", "text" and "pair": pos where the text has the word light, else neg, or both
+ *   lines.tsv    "label", "text" and "pair": pos where the text has the word light, else neg
  *   words.txt    a word and its class a line, a blank line between records */
 extern char tdm_text_folder[256];
 
@@ -19,8 +19,8 @@ void tdm_text_runs_end(void);
 /* The path of a file in the folder; eight of them at a time. */
 const char *tdm_text_path(const char *name);
 
-/* A recipe of a small model that reads the folder, 4 steps of 256 tokens, a learning rate of 0.001, 2
- * threads, into <folder>/<name>. Mlm says all of the model's sizes, classify none; both have
+/* A recipe of a small model that reads the folder, 4 steps of 256 tokens, a learning rate of 0.001,
+ * 2 threads, into <folder>/<name>. Mlm says all of the model's sizes, classify none; both have
  * text.max_length 32. */
 TDM_MUST_CHECK tdm_status tdm_text_recipe(tdm_task_kind task, const char *name,
                                           const char *const overrides[], tdm_recipe **out);

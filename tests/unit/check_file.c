@@ -153,6 +153,36 @@ START_TEST(test_writer_states)
 }
 END_TEST
 
+START_TEST(test_patches)
+{
+    const char *path = tdm_test_path(tdm_test_folder(), "a");
+    unsigned char *data = make_bytes(300000);
+    tdm_file_writer *writer;
+    uint64_t hash;
+    int64_t bytes;
+    ck_assert_ok(tdm_file_writer_open(path, &writer));
+    ck_assert_ok(tdm_file_writer_write(writer, data, 299990));
+    memset(data + 3, 'x', 20);
+    ck_assert_ok(tdm_file_writer_patch(writer, 3, data + 3, 20));
+    ck_assert_ok(tdm_file_writer_write(writer, data + 299990, 10));
+    memset(data + 299998, 'y', 2);
+    ck_assert_ok(tdm_file_writer_patch(writer, 299998, "yy", 2));
+    ck_assert_fails(tdm_file_writer_patch(writer, 299999, "zz", 2), TDM_E_ARG, "were not written");
+    ck_assert_fails(tdm_file_writer_commit(writer, &hash, NULL), TDM_E_STATE, "has no hash");
+    ck_assert_ok(tdm_file_writer_commit(writer, NULL, &bytes));
+    tdm_file_writer_close(writer);
+    ck_assert_int_eq(bytes, 300000);
+    check_content(path, data, 300000);
+    ck_assert_ok(tdm_file_writer_open(path, &writer));
+    ck_assert_ok(tdm_file_writer_write(writer, data, 10));
+    fail_calls("write", EIO, 2, 2);
+    ck_assert_fails(tdm_file_writer_patch(writer, 3, "z", 1), TDM_E_IO, "a.tmp: cannot write");
+    ck_assert_fails(tdm_file_writer_commit(writer, NULL, NULL), TDM_E_STATE, "earlier write");
+    tdm_file_writer_close(writer);
+    tdm_free(data);
+}
+END_TEST
+
 START_TEST(test_each_call_fails)
 {
     static const char *const names[] = {"write", "fsync", "rename"};
@@ -358,6 +388,7 @@ START_TEST(test_out_of_memory)
 END_TEST
 
 TDM_CHECK_MAIN(test_bytes_hash_and_length, test_order_of_calls, test_close_without_commit,
-               test_writer_states, test_each_call_fails, test_interrupted_calls, test_short_writes,
-               test_get_limit_and_missing, test_folder_create, test_folder_remove,
-               test_rename_link_and_remove, test_path_join, test_error_texts, test_out_of_memory)
+               test_writer_states, test_patches, test_each_call_fails, test_interrupted_calls,
+               test_short_writes, test_get_limit_and_missing, test_folder_create,
+               test_folder_remove, test_rename_link_and_remove, test_path_join, test_error_texts,
+               test_out_of_memory)
