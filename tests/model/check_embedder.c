@@ -88,7 +88,8 @@ static void expect_vector(tdm_encoder_run *run, tdm_encoder *encoder, const tdm_
     tdm_sequence_batch_empty(&run->batch);
     uint32_t *to = tdm_sequence_batch_add(&run->batch, count + 2, count + 2);
     to[0] = 2;
-    memcpy(to + 1, ids, (size_t)count * sizeof *ids);
+    if (count > 0)
+        memcpy(to + 1, ids, (size_t)count * sizeof *ids);
     to[count + 1] = 3;
     ck_assert_ok(tdm_encoder_run_forward(run));
     ck_assert_ok(tdm_encoder_run_output(run, "hidden", count + 2, &hidden));
