@@ -306,6 +306,13 @@ START_TEST(test_runs)
     tdm_encoder_run_close(run);
     ck_assert_fails(tdm_encoder_run_open(tdm_text_path("nowhere"), &options, &run), TDM_E_STATE,
                     "nowhere: holds neither a run");
+    /* The longest of phases. */
+    ck_assert_ok(tdm_text_train(
+        TDM_TASK_MLM, "phases",
+        WITH("train.max_steps=0", "train.phases=[{steps: 2, max_length: 16}, {steps: 1}]")));
+    ck_assert_ok(tdm_encoder_run_open(tdm_text_path("phases"), &options, &run));
+    ck_assert_int_eq(run->max_length, 32);
+    tdm_encoder_run_close(run);
     tdm_text_runs_end();
 }
 END_TEST
