@@ -158,10 +158,10 @@ tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_input *input,
     return TDM_OK;
 }
 
-tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t rows, bool last)
+tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t good, bool last)
 {
     tdm_bad_record_counts *counts = &log->counts;
-    counts->records += rows;
+    counts->records += good;
     double bad = (double)counts->bad;
     double records = (double)counts->records;
     if (!log->limit.is_share) {

@@ -24,6 +24,12 @@ static inline tdm_bad_report tdm_bad_report_of(const tdm_extract *block)
     return report;
 }
 
+/* The block's other records, those that were held out among them. */
+static inline int64_t tdm_good_records_of(const tdm_extract *block)
+{
+    return block->records - (int64_t)block->bad_count;
+}
+
 typedef struct tdm_bad_record_log tdm_bad_record_log;
 
 /* A count for each reason, in the order in which reasons came up. */
@@ -48,9 +54,10 @@ void tdm_bad_record_log_destroy(tdm_bad_record_log *log);
 TDM_MUST_CHECK tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_input *input,
                                                  const tdm_bad_report *report);
 
-/* Counts `rows` good records and judges: TDM_E_DATA where there are more bad ones than the limit
- * allows; a share counts from 10,000 records on, or at the end (`last`). */
-TDM_MUST_CHECK tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t rows,
+/* Counts `good` records, of the same stretch of the input as the bad ones, and judges: TDM_E_DATA where
+ * there are more bad ones than the limit allows; a share counts from 10,000 records on, or at the end
+ * (`last`). */
+TDM_MUST_CHECK tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t good,
                                                    bool last);
 
 /* State for checkpoints: the counts and the length of the quarantine file, which restore cuts it

@@ -197,13 +197,16 @@ tdm_status tdm_lanes_have(tdm_pipeline *pipeline, bool *have)
     return TDM_OK;
 }
 
-/* Hands the window's bad records on, in the first epoch, once. */
+/* Hands the window's bad records on, and counts the others, in the first epoch, once. */
 static tdm_status report_window(tdm_loaded_window *window, tdm_delivery *delivery)
 {
+    delivery->windows++;
     for (int i = 0; window->window.epoch == 0 && i < window->window.block_count; i++) {
         tdm_extract *extract = window->window.blocks[i];
-        bool none = extract->bad_count == 0 && extract->encoding_errors == 0;
-        if (none || extract->occurrence > 0)
+        if (extract->occurrence > 0)
+            continue;
+        delivery->good_records += tdm_good_records_of(extract);
+        if (extract->bad_count == 0 && extract->encoding_errors == 0)
             continue;
         TDM_TRY(tdm_grow(&delivery->reports, &delivery->report_capacity, delivery->report_count + 1,
                          sizeof *delivery->reports));

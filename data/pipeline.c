@@ -158,6 +158,7 @@ static tdm_status plan_batch(tdm_pipeline *pipeline, bool *planned)
         return TDM_OK;
     tdm_delivery *delivery = &slot->delivery;
     delivery->batch.rows = delivery->batch.tokens = 0;
+    delivery->windows = delivery->good_records = 0;
     delivery->epoch = pipeline->lanes[0].epoch;
     delivery->epoch_end = delivery->last = false;
     for (int i = 0; i < pipeline->options.lanes; i++)

@@ -30,13 +30,16 @@ TDM_MUST_CHECK tdm_status tdm_pipeline_create(const tdm_pipeline_options *option
 /* NULL is allowed. */
 void tdm_pipeline_destroy(tdm_pipeline *pipeline);
 
-/* A batch, or the end of an epoch, with the bad records that were passed on the way to it. */
+/* A batch, or the end of an epoch, with the records of the windows that begin with it: those whose first
+ * row it holds, or that were passed since the batch before because they have none. */
 typedef struct tdm_delivery {
     tdm_batch batch; /* rows is 0 at the end of an epoch */
     int64_t epoch;
     bool epoch_end;
-    bool last; /* of the run: nothing follows */
-    tdm_bad_report *reports;
+    bool last;               /* of the run: nothing follows */
+    int64_t windows;         /* that begin with it */
+    int64_t good_records;    /* of these, in the first epoch; where blocks are repeated, once */
+    tdm_bad_report *reports; /* likewise, of bad ones */
     size_t report_count;
     size_t report_capacity;
 } tdm_delivery;

@@ -37,7 +37,7 @@ static tdm_status add_bad_records(evaluation *eval, tdm_extract *block)
         return TDM_OK;
     const tdm_bad_report report = tdm_bad_report_of(block);
     TDM_TRY(tdm_bad_record_log_add(log, tdm_extractor_input(eval->extractor), &report));
-    return tdm_bad_record_log_judge(log, block->rows, false);
+    return tdm_bad_record_log_judge(log, tdm_good_records_of(block), false);
 }
 
 static tdm_status add_block(evaluation *eval, tdm_extract *block)

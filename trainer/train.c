@@ -35,8 +35,7 @@ static tdm_status begin_anew(tdm_training *training)
     TDM_TRY(tdm_run_folder_cut(training->folder, 0));
     TDM_TRY(tdm_bad_record_log_restore(training->bad, &none));
     const tdm_task *task = &training->session.task;
-    TDM_TRY(task->type->save(task, training->session.input, tdm_run_folder_path(folder)));
-    return put_recipe(training);
+    return task->type->save(task, training->session.input, tdm_run_folder_path(folder));
 }
 
 /* Takes from the run that will be resumed what the input's size once decided. */
@@ -173,7 +172,7 @@ static tdm_status go_on(tdm_training *training, int64_t step)
         task->type->check(task, training->session.input, tdm_run_folder_path(training->folder)));
     TDM_TRY(tdm_training_restore(training, step));
     enter_phase(training);
-    return put_recipe(training);
+    return TDM_OK;
 }
 
 /* Begins the training, or the phase behind `step`, which is saved; -1: that is to be found out. */
@@ -187,8 +186,7 @@ static tdm_status begin(tdm_training *training, int64_t step)
     if (is_first && control->resume)
         TDM_TRY(adopt_block_bytes(recipe));
     training->phase = tdm_recipe_phase_of(recipe, step);
-    if (recipe->task != TDM_TASK_CTR)
-        tdm_recipe_set_phase(recipe, training->phase);
+    tdm_recipe_set_phase(recipe, training->phase);
     /* Nothing is written before the inputs are open and the model is planned. */
     TDM_TRY(tdm_session_init(&training->session, recipe, control->stop));
     if (control->watch != NULL)
@@ -203,7 +201,10 @@ static tdm_status begin(tdm_training *training, int64_t step)
         TDM_TRY(begin_anew(training));
     }
     start_clocks(training, is_first);
-    return is_done(training) ? TDM_OK : start_pipeline(training);
+    if (!is_done(training))
+        TDM_TRY(start_pipeline(training));
+    /* With its recipe the folder holds a run. */
+    return put_recipe(training);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -217,7 +218,7 @@ static tdm_status take_bad_records(tdm_training *training, const tdm_delivery *d
             tdm_bad_record_log_add(training->bad, training->session.input, &delivery->reports[i]));
     if (delivery->epoch > 0)
         return TDM_OK;
-    return tdm_bad_record_log_judge(training->bad, delivery->batch.rows, delivery->epoch_end);
+    return tdm_bad_record_log_judge(training->bad, delivery->good_records, delivery->epoch_end);
 }
 
 /* An evaluation belongs to this step and was not made: a training that was stopped during one makes
@@ -258,8 +259,19 @@ static tdm_status after_step(tdm_training *training)
     return TDM_OK;
 }
 
+static tdm_status fail_without_rows(const tdm_training *training)
+{
+    return tdm_fail(TDM_E_DATA,
+                    "%s: there is no row to train on: all records are bad, empty or held out",
+                    tdm_input_file_get(training->session.input, 0)->path);
+}
+
+/* Where corpora have weights an epoch may leave out all blocks. */
 static tdm_status end_epoch(tdm_training *training, const tdm_delivery *delivery)
 {
+    bool is_weighted = tdm_input_weighted(training->session.input);
+    if (training->state.position.batches == 0 && (delivery->windows > 0 || !is_weighted))
+        return fail_without_rows(training);
     training->state.position = delivery->batch.after;
     training->state.share = 0;
     return tdm_training_log_epoch(training);
@@ -296,9 +308,8 @@ static tdm_status finish(tdm_training *training)
     tdm_train_state *state = &training->state;
     if (state->end_step == state->step)
         return TDM_OK;
-    TDM_FAIL_IF(state->step == 0, TDM_E_DATA,
-                "%s: there is no row to train on: all records are bad, or held out",
-                tdm_input_file_get(training->session.input, 0)->path);
+    if (state->step == 0)
+        return fail_without_rows(training);
     if (state->position.epoch == 0)
         TDM_TRY(tdm_bad_record_log_judge(training->bad, 0, true));
     if (state->window.rows > 0)

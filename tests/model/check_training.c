@@ -186,6 +186,27 @@ START_TEST(test_too_many_bad_records)
 }
 END_TEST
 
+/* Bad records and good ones are those of the same windows: what a window has is not held against the
+ * first rows of it alone. */
+START_TEST(test_bad_records_are_judged_by_windows)
+{
+    tdm_train_result result;
+    tdm_clicks_begin(0);
+    for (int i = 0; i < 60; i++)
+        tdm_test_append(tdm_clicks.data, "9,a,b,c,1\n");
+    char *text = tdm_test_read(tdm_clicks.data);
+    tdm_test_write_clicks(tdm_clicks.data, 12000, 1);
+    tdm_test_append(tdm_clicks.data, strchr(text, '\n') + 1);
+    tdm_free(text);
+    ck_assert_ok(tdm_clicks_train(LOGISTIC,
+                                  WITH("data.max_bad_records=0.5%", "data.block_bytes=1048576"),
+                                  &tdm_from_start, &result));
+    ck_assert_int_eq(result.records, 12060);
+    ck_assert_int_eq(result.bad_records, 60);
+    tdm_clicks_end();
+}
+END_TEST
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 START_TEST(test_exploding_training_is_reported)
@@ -449,7 +470,7 @@ END_TEST
 TDM_CHECK_MAIN(test_models_learn, test_bits_depend_on_seed_alone, test_run_folder_is_complete,
                test_a_run_is_not_overwritten, test_two_trainings_never_share_a_folder,
                test_nothing_is_made_where_the_input_is_missing, test_all_records_bad_or_held_out,
-               test_too_many_bad_records, test_exploding_training_is_reported,
-               test_report_names_step_rows_and_tensor, test_init_from,
-               test_stopped_while_it_waits_for_standard_input, test_rows_per_second,
+               test_too_many_bad_records, test_bad_records_are_judged_by_windows,
+               test_exploding_training_is_reported, test_report_names_step_rows_and_tensor,
+               test_init_from, test_stopped_while_it_waits_for_standard_input, test_rows_per_second,
                test_steps_allocate_nothing, test_out_of_memory_at_every_allocation, test_dry_run)

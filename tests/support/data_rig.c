@@ -355,6 +355,8 @@ void tdm_given_note(tdm_given_list *list, const tdm_delivery *delivery)
     given->share = delivery->batch.share;
     given->after = delivery->batch.after;
     given->hash = given->epoch_end ? 0 : hash_batch(&delivery->batch);
+    given->windows = delivery->windows;
+    given->good = delivery->good_records;
     note_reports(delivery, given);
     if (list->seen != NULL && !given->epoch_end)
         count_ids(list, delivery);
@@ -414,6 +416,8 @@ void tdm_given_same(const tdm_given_list *a, size_t from, const tdm_given_list *
         ck_assert_int_eq(x->epoch_end, y->epoch_end);
         ck_assert_int_eq(x->last, y->last);
         ck_assert_msg(x->hash == y->hash, "batch %zu differs", from + i);
+        ck_assert_int_eq(x->windows, y->windows);
+        ck_assert_int_eq(x->good, y->good);
         ck_assert_int_eq(x->bad, y->bad);
         ck_assert_msg(x->reports_hash == y->reports_hash, "reports of batch %zu differ", from + i);
         if (!positions)

@@ -72,6 +72,7 @@ typedef struct tdm_given {
     bool epoch_end, last;
     double share;
     tdm_position after;
+    int64_t windows, good; /* that begin with it, and their good records */
     int64_t bad;           /* records in its reports */
     uint64_t reports_hash; /* of all that they say */
 } tdm_given;

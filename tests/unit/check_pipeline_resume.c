@@ -148,24 +148,30 @@ START_TEST(test_nothing_follows_the_end)
 }
 END_TEST
 
-/* Bad records come in the first epoch, each once, all of them. */
+/* Records come in the first epoch, each once, all of them. */
 static void check_reports(const char *name)
 {
     tdm_data_rig_options options = open_file(name);
     tdm_given_list whole = {0};
     tdm_data_rig_run(&options, &whole);
-    int64_t bad = 0;
+    int64_t bad = 0, good = 0, windows[3] = {0};
     for (size_t i = 0; i < whole.count; i++) {
-        if (whole.items[i].epoch > 0)
-            ck_assert_int_eq(whole.items[i].bad, 0);
-        bad += whole.items[i].bad;
+        const tdm_given *given = &whole.items[i];
+        if (given->epoch > 0)
+            ck_assert_int_eq(given->bad + given->good, 0);
+        bad += given->bad;
+        good += given->good;
+        windows[given->epoch] += given->windows;
     }
     ck_assert_int_eq(bad, ROWS / BAD_EVERY);
+    ck_assert_int_eq(good, ROWS - ROWS / BAD_EVERY);
+    ck_assert_int_gt(windows[0], 4);
+    ck_assert_int_eq(windows[1], windows[0]);
     tdm_given_list_free(&whole);
     close_file();
 }
 
-START_TEST(test_bad_records_are_reported_once)
+START_TEST(test_records_are_reported_once)
 {
     check_reports("a.csv");
     check_reports("a.csv.gz");
@@ -174,4 +180,4 @@ END_TEST
 
 TDM_CHECK_MAIN(test_plain_file_resumes_everywhere, test_stream_resumes_everywhere,
                test_small_windows_resume_everywhere, test_cached_run_resumes,
-               test_nothing_follows_the_end, test_bad_records_are_reported_once)
+               test_nothing_follows_the_end, test_records_are_reported_once)
