@@ -129,7 +129,8 @@ int64_t tdm_recipe_phase_count(const tdm_recipe *recipe);
 int64_t tdm_recipe_phase_begin(const tdm_recipe *recipe, int64_t phase);
 int64_t tdm_recipe_phase_of(const tdm_recipe *recipe, int64_t step);
 tdm_phase tdm_recipe_phase_get(const tdm_recipe *recipe, int64_t phase);
-/* Puts the phase's values into text.max_length, train.batch_tokens and train.micro_batch_tokens. */
+/* Puts the phase's values into text.max_length, train.batch_tokens and train.micro_batch_tokens; of
+ * ctr, nothing. */
 void tdm_recipe_set_phase(tdm_recipe *recipe, int64_t phase);
 /* The longest text.max_length of all phases. */
 int64_t tdm_recipe_max_length(const tdm_recipe *recipe);

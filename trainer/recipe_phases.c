@@ -57,7 +57,8 @@ static void apply(tdm_recipe *recipe, const tdm_phase *values)
 void tdm_recipe_set_phase(tdm_recipe *recipe, int64_t phase)
 {
     tdm_phase values = tdm_recipe_phase_get(recipe, phase);
-    apply(recipe, &values);
+    if (recipe->task != TDM_TASK_CTR)
+        apply(recipe, &values);
 }
 
 tdm_recipe tdm_recipe_without_phase(const tdm_recipe *recipe)

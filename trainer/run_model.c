@@ -48,6 +48,7 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     TDM_TRY(tdm_strdup(folder, &run->folder));
     TDM_TRY(tdm_run_folder_choose(folder, options->checkpoint, &run->step));
     TDM_TRY(tdm_recipe_load_run(folder, &run->recipe));
+    tdm_recipe_set_phase(run->recipe, tdm_recipe_phase_of(run->recipe, run->step));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
     TDM_TRY(tdm_run_create_backend(run->recipe, run->pool, &run->backend));
     TDM_TRY(choose_precision(run));

@@ -127,8 +127,7 @@ tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
     *out = (tdm_train_plan){0};
     for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
         tdm_train_plan plan;
-        if (recipe->task != TDM_TASK_CTR)
-            tdm_recipe_set_phase(recipe, i);
+        tdm_recipe_set_phase(recipe, i);
         TDM_TRY(plan_phase(recipe, &plan));
         if (plan.peak_bytes > out->peak_bytes)
             *out = plan;

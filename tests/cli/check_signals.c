@@ -14,6 +14,17 @@
     "checkpoint: {keep_last: 1}\\noutput: {dir: run}\\n' > r.yaml\n"                               \
     "tandem synth ctr --rows 20000 -o log.tsv > /dev/null\n"
 
+/* An encoder's, whose second phase begins soon. */
+#define PREPARE_TEXT                                                                               \
+    "printf '%s\\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' a river of light . > vocab.txt\n"     \
+    "yes 'a river of light .' | head -n 3000 | sed 0~3G > corpus.txt\n"                            \
+    "printf 'task: mlm\\nmodel: {type: bert, layers: 2, hidden: 64, heads: 2}\\n"                  \
+    "data: {format: text, documents: blank_line, lanes: 4}\\n"                                     \
+    "text: {tokenizer: vocab.txt, max_length: 32}\\n"                                              \
+    "train: {batch_tokens: 1024, log_every_seconds: 0.2,\\n"                                       \
+    "        phases: [{steps: 20, max_length: 16}, {steps: 1000000000}]}\\n"                       \
+    "checkpoint: {keep_last: 1}\\noutput: {dir: run}\\n' > r.yaml\n"
+
 /* "ready CHILD": waits until the program has the signals under control. "signal NAME PATTERN
  * SECONDS command…": runs the program in the background, waits until its standard error shows the
  * pattern and a little longer, sends the signal, and prints the exit code. */
@@ -26,13 +37,14 @@
     "sleep 0.1; done;"                                                                             \
     " sleep $pause; kill -s $name $child; wait $child; echo $?; cat err 1>&2; }\n"
 
-START_TEST(a_stopped_training_is_saved_and_goes_on)
+/* `prepare` makes the folder's recipe and `data`. */
+static void check_stops(const char *prepare, const char *data)
 {
     const char *folder = tdm_test_folder();
-    tdm_ran ran = tdm_run_shell("cd %s\n" PREPARE SIGNAL "for pause in 0.1 0.4 0.2 0.3; do\n"
-                                "  signal INT step $pause train r.yaml log.tsv --resume\ndone\n"
-                                "signal TERM step 0.1 train r.yaml log.tsv --resume",
-                                folder);
+    tdm_ran ran = tdm_run_shell("cd %s\n%s" SIGNAL "for pause in 0.1 0.4 0.2 0.3; do\n"
+                                "  signal INT step $pause train r.yaml %s --resume\ndone\n"
+                                "signal TERM step 0.1 train r.yaml %s --resume",
+                                folder, prepare, data, data);
     ck_assert_ran(ran, 0, NULL, "which is saved: --resume goes on");
     ck_assert_msg(strcmp(ran.out, "130\n130\n130\n130\n143\n") == 0, "%s%s", ran.out, ran.err);
     tdm_ran_free(&ran);
@@ -42,6 +54,17 @@ START_TEST(a_stopped_training_is_saved_and_goes_on)
     tdm_ran_free(&ran);
     ran = tdm_run_shell("rm -rf %s", folder);
     tdm_ran_free(&ran);
+}
+
+START_TEST(a_stopped_training_is_saved_and_goes_on)
+{
+    check_stops(PREPARE, "log.tsv");
+}
+END_TEST
+
+START_TEST(a_stopped_training_of_text_is_saved_and_goes_on)
+{
+    check_stops(PREPARE_TEXT, "corpus.txt");
 }
 END_TEST
 
@@ -72,5 +95,6 @@ START_TEST(a_program_that_waits_for_input_is_stopped)
 }
 END_TEST
 
-TDM_CHECK_MAIN(a_stopped_training_is_saved_and_goes_on, a_log_that_is_stopped_is_not_there,
+TDM_CHECK_MAIN(a_stopped_training_is_saved_and_goes_on,
+               a_stopped_training_of_text_is_saved_and_goes_on, a_log_that_is_stopped_is_not_there,
                a_program_that_waits_for_input_is_stopped)

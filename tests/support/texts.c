@@ -78,10 +78,10 @@ static const char recipe_text[] =
     "cache: {dir: %s/cache}\n"
     "output: {dir: %s/run}\n";
 
-tdm_recipe *tdm_texts_recipe(tdm_task_kind task, const char *folder, const char *overrides[])
+tdm_status tdm_texts_try_recipe(tdm_task_kind task, const char *folder, const char *overrides[],
+                                tdm_recipe **out)
 {
     tdm_text text = {0};
-    tdm_recipe *recipe;
     tdm_recipe_arguments arguments = {.overrides = overrides};
     while (overrides != NULL && overrides[arguments.override_count] != NULL)
         arguments.override_count++;
@@ -90,15 +90,23 @@ tdm_recipe *tdm_texts_recipe(tdm_task_kind task, const char *folder, const char 
     else
         ck_assert_ok(tdm_text_printf(&text, labelled_text, tdm_texts.labels));
     ck_assert_ok(tdm_text_printf(&text, recipe_text, tdm_texts.vocabulary, folder, folder));
-    ck_assert_ok(tdm_recipe_parse(text.bytes, text.length, "test.yaml", &arguments, &recipe));
+    tdm_status status = tdm_recipe_parse(text.bytes, text.length, "test.yaml", &arguments, out);
     tdm_text_free(&text);
+    return status;
+}
+
+tdm_recipe *tdm_texts_recipe(tdm_task_kind task, const char *folder, const char *overrides[])
+{
+    tdm_recipe *recipe;
+    ck_assert_ok(tdm_texts_try_recipe(task, folder, overrides, &recipe));
     return recipe;
 }
 
 tdm_status tdm_texts_train_in(const char *folder, tdm_task_kind task, const char *overrides[],
                               const tdm_train_control *control, tdm_train_result *result)
 {
-    tdm_recipe *recipe = tdm_texts_recipe(task, folder, overrides);
+    tdm_recipe *recipe;
+    TDM_TRY(tdm_texts_try_recipe(task, folder, overrides, &recipe));
     tdm_status status = tdm_train(recipe, control, result);
     tdm_recipe_free(recipe);
     return status;

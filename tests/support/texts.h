@@ -25,8 +25,10 @@ void tdm_texts_end(void);
 /* A recipe of masked or labelled text that trains into <folder>/run: 2 layers of 32 units, steps of at
  * most 512 tokens, sequences of at most 32. `overrides` may be NULL. */
 tdm_recipe *tdm_texts_recipe(tdm_task_kind task, const char *folder, const char *overrides[]);
+TDM_MUST_CHECK tdm_status tdm_texts_try_recipe(tdm_task_kind task, const char *folder,
+                                               const char *overrides[], tdm_recipe **out);
 
-/* Trains by it in tdm_texts.folder, or in another one. */
+/* Loads it and trains, in tdm_texts.folder or in another one. */
 TDM_MUST_CHECK tdm_status tdm_texts_train(tdm_task_kind task, const char *overrides[],
                                           const tdm_train_control *control,
                                           tdm_train_result *result);
