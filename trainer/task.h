@@ -26,11 +26,11 @@ typedef struct tdm_task {
                                      see batch_parts.h */
     const char *output; /* the model's, of which there is a copy for the metrics; NULL: none */
     tdm_metrics_spec metrics;
-    tdm_feature_spec *spec;   /* ctr */
-    tdm_tokenizer *tokenizer; /* text */
-    tdm_label_spec *labels;   /* classify */
+    tdm_feature_spec *spec;          /* ctr */
+    tdm_tokenizer *tokenizer;        /* text */
+    tdm_label_spec *labels;          /* classify */
     const tdm_bert_options *encoder; /* text: the recipe's, which lives as long; else NULL */
-    tdm_model_field *fields;  /* ctr: of inputs */
+    tdm_model_field *fields;         /* ctr: of inputs */
 } tdm_task;
 
 /* What came of a batch, in host memory. */
