@@ -4,10 +4,23 @@
 #include <string.h>
 
 const tdm_verb *const tdm_verbs[] = {
-    &tdm_verb_train,     &tdm_verb_check,          &tdm_verb_eval,        &tdm_verb_predict,
-    &tdm_verb_features,  &tdm_verb_inspect,        &tdm_verb_vocab,       &tdm_verb_tokenize,
-    &tdm_verb_synth_ctr, &tdm_verb_bench_features, &tdm_verb_bench_train, &tdm_verb_bench_tokenize,
-    &tdm_verb_doctor,    &tdm_verb_help_recipe,    &tdm_verb_help,        NULL,
+    &tdm_verb_train,
+    &tdm_verb_check,
+    &tdm_verb_eval,
+    &tdm_verb_predict,
+    &tdm_verb_export,
+    &tdm_verb_features,
+    &tdm_verb_inspect,
+    &tdm_verb_vocab,
+    &tdm_verb_tokenize,
+    &tdm_verb_synth_ctr,
+    &tdm_verb_bench_features,
+    &tdm_verb_bench_train,
+    &tdm_verb_bench_tokenize,
+    &tdm_verb_doctor,
+    &tdm_verb_help_recipe,
+    &tdm_verb_help,
+    NULL,
 };
 
 #define MAX_VERBS 32

@@ -8,6 +8,7 @@ extern const tdm_verb tdm_verb_train;
 extern const tdm_verb tdm_verb_check;
 extern const tdm_verb tdm_verb_eval;
 extern const tdm_verb tdm_verb_predict;
+extern const tdm_verb tdm_verb_export;
 extern const tdm_verb tdm_verb_features;
 extern const tdm_verb tdm_verb_tokenize;
 extern const tdm_verb tdm_verb_synth_ctr;

@@ -25,6 +25,15 @@ const char *tdm_text_path(const char *name)
     return path;
 }
 
+const char *tdm_text_override(const char *key_and_equals, const char *name)
+{
+    static char overrides[8][600];
+    static int turn;
+    char *override = overrides[turn++ % 8];
+    snprintf(override, sizeof overrides[0], "%s%s", key_and_equals, tdm_text_path(name));
+    return override;
+}
+
 /* ---- data ------------------------------------------------------------------------------------ */
 
 #define LINES 60

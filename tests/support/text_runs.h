@@ -19,6 +19,9 @@ void tdm_text_runs_end(void);
 /* The path of a file in the folder; eight of them at a time. */
 const char *tdm_text_path(const char *name);
 
+/* "key=<path of a file in the folder>"; eight of them at a time. */
+const char *tdm_text_override(const char *key_and_equals, const char *name);
+
 /* A recipe of a small model that reads the folder, 4 steps of 256 tokens, a learning rate of 0.001,
  * 2 threads, into <folder>/<name>. Mlm says all of the model's sizes, classify none; both have
  * text.max_length 32. */
