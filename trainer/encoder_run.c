@@ -15,7 +15,7 @@ static tdm_status choose_length(tdm_encoder_run *run, int64_t wanted)
     bool is_learned = run->source.from.config.options.positions == TDM_POSITION_LEARNED;
     run->max_length = is_learned ? positions : ROTARY_LENGTH;
     if (run->source.recipe != NULL)
-        run->max_length = tdm_recipe_max_length(run->source.recipe);
+        run->max_length = run->source.recipe->text.max_length;
     if (wanted == 0)
         return TDM_OK;
     TDM_FAIL_IF(is_learned && wanted > positions, TDM_E_CONFIG,

@@ -22,7 +22,7 @@ typedef struct tdm_encoder_run {
     tdm_encoder_source source;
     const tdm_tokenizer *tokenizer;
     int64_t hidden;
-    /* The longest sequence: of a run the longest that it was trained on; of others as many as there
+    /* The longest sequence: of a run text.max_length; of others as many as there
      * are positions, and 512 where those are rotary. */
     int64_t max_length;
     tdm_pool *pool;

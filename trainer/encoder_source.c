@@ -22,6 +22,7 @@ static tdm_status open_run_weights(const char *folder, const char *checkpoint,
 {
     char *path;
     TDM_TRY(tdm_run_folder_choose(folder, checkpoint, &out->step));
+    tdm_recipe_set_phase(out->recipe, tdm_recipe_phase_of(out->recipe, out->step));
     TDM_TRY(tdm_checkpoint_path(folder, out->step, TDM_MODEL_FILE, &path));
     tdm_status status = tdm_pretrained_tensors_open(path, &out->from.tensors);
     tdm_free(path);

@@ -8,7 +8,7 @@
 
 typedef struct tdm_encoder_source {
     tdm_pretrained from; /* of a run: its recipe, tokenizer and checkpoint */
-    tdm_recipe *recipe;  /* of a run; NULL: another program's */
+    tdm_recipe *recipe;  /* of a run, in its checkpoint's phase; NULL: another program's */
     int64_t step;        /* of a run's checkpoint */
 } tdm_encoder_source;
 

@@ -26,35 +26,34 @@ static tdm_status export_checkpoint(const tdm_recipe *recipe, const tdm_task *ta
     return status;
 }
 
-static tdm_status export_task(const char *run, const tdm_recipe *recipe, const tdm_task *task,
-                              const char *folder, const tdm_export_options *options, int64_t *step)
+static tdm_status export_task(const char *run, int64_t step, const tdm_recipe *recipe,
+                              const char *folder, bool force)
 {
+    tdm_pool *pool = NULL;
+    tdm_record_format *format = NULL;
+    tdm_task task = {0};
     char *path;
-    TDM_TRY(tdm_run_folder_choose(run, options->checkpoint, step));
-    TDM_TRY(tdm_checkpoint_path(run, *step, TDM_MODEL_FILE, &path));
-    tdm_status status = export_checkpoint(recipe, task, path, folder, options->force);
+    TDM_TRY(tdm_checkpoint_path(run, step, TDM_MODEL_FILE, &path));
+    tdm_status status;
+    TDM_TRY_GOTO(tdm_pool_create(1, &pool), done);
+    TDM_TRY_GOTO(tdm_task_load(recipe, run, pool, TDM_USE_EVALUATION, &format, &task), done);
+    status = export_checkpoint(recipe, &task, path, folder, force);
+done:
+    tdm_task_close(&task);
+    tdm_record_format_destroy(format);
+    tdm_pool_destroy(pool);
     tdm_free(path);
     return status;
 }
 
-/* What the run's model was made for. */
-static tdm_status export_recipe(const char *run, const tdm_recipe *recipe, const char *folder,
+static tdm_status export_recipe(const char *run, tdm_recipe *recipe, const char *folder,
                                 const tdm_export_options *options, int64_t *step)
 {
-    tdm_pool *pool;
-    tdm_record_format *format;
-    tdm_task task;
     TDM_FAIL_IF(recipe->task == TDM_TASK_CTR, TDM_E_UNSUPPORTED,
                 "%s: is a run of task ctr, whose model no class of Transformers holds", run);
-    TDM_TRY(tdm_pool_create(1, &pool));
-    tdm_status status = tdm_task_load(recipe, run, pool, TDM_USE_EVALUATION, &format, &task);
-    if (status == TDM_OK) {
-        status = export_task(run, recipe, &task, folder, options, step);
-        tdm_task_close(&task);
-    }
-    tdm_record_format_destroy(format);
-    tdm_pool_destroy(pool);
-    return status;
+    TDM_TRY(tdm_run_folder_choose(run, options->checkpoint, step));
+    tdm_recipe_set_phase(recipe, tdm_recipe_phase_of(recipe, *step));
+    return export_task(run, *step, recipe, folder, options->force);
 }
 
 tdm_status tdm_export_run(const char *run, const char *folder, const tdm_export_options *options,

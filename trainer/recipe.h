@@ -132,8 +132,6 @@ tdm_phase tdm_recipe_phase_get(const tdm_recipe *recipe, int64_t phase);
 /* Puts the phase's values into text.max_length, train.batch_tokens and train.micro_batch_tokens; of
  * ctr, nothing. */
 void tdm_recipe_set_phase(tdm_recipe *recipe, int64_t phase);
-/* The longest text.max_length of all phases. */
-int64_t tdm_recipe_max_length(const tdm_recipe *recipe);
 
 /* Opens the files of data.train, in order, and completes the recipe with what order depends on:
  * data.block_bytes. `pool` and `cancel` may be NULL; see tdm_input_options. */

@@ -68,7 +68,8 @@ tdm_recipe tdm_recipe_without_phase(const tdm_recipe *recipe)
     return plain;
 }
 
-int64_t tdm_recipe_max_length(const tdm_recipe *recipe)
+/* The longest sequence of all. */
+static int64_t longest(const tdm_recipe *recipe)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
@@ -95,7 +96,7 @@ tdm_status tdm_recipe_complete_phases(tdm_recipe *recipe)
     if (steps > 0)
         recipe->train.max_steps = steps;
     if (model->max_positions == 0)
-        model->max_positions = tdm_recipe_max_length(recipe);
+        model->max_positions = longest(recipe);
     tdm_recipe_set_phase(recipe, 0);
     return TDM_OK;
 }

@@ -306,12 +306,17 @@ START_TEST(test_runs)
     tdm_encoder_run_close(run);
     ck_assert_fails(tdm_encoder_run_open(tdm_text_path("nowhere"), &options, &run), TDM_E_STATE,
                     "nowhere: holds neither a run");
-    /* The longest of phases. */
-    ck_assert_ok(tdm_text_train(
-        TDM_TASK_MLM, "phases",
-        WITH("train.max_steps=0", "train.phases=[{steps: 2, max_length: 16}, {steps: 1}]")));
+    /* That of the checkpoint's phase. */
+    ck_assert_ok(tdm_text_train(TDM_TASK_MLM, "phases",
+                                WITH("train.max_steps=0", "checkpoint.every_steps=1",
+                                     "checkpoint.keep_last=4",
+                                     "train.phases=[{steps: 2, max_length: 16}, {steps: 2}]")));
     ck_assert_ok(tdm_encoder_run_open(tdm_text_path("phases"), &options, &run));
     ck_assert_int_eq(run->max_length, 32);
+    tdm_encoder_run_close(run);
+    options.checkpoint = "1";
+    ck_assert_ok(tdm_encoder_run_open(tdm_text_path("phases"), &options, &run));
+    ck_assert_int_eq(run->max_length, 16);
     tdm_encoder_run_close(run);
     tdm_text_runs_end();
 }
