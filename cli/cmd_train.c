@@ -31,8 +31,8 @@ static tdm_status load_recipe(const tdm_command *command, tdm_recipe **recipe)
 static json_t *plan_json(const tdm_train_plan *plan)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, "
-        "s:s}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:i, s:s}",
         "parameters", (json_int_t)plan->parameters, "dense_bytes", (json_int_t)plan->dense_bytes,
         "gradient_bytes", (json_int_t)plan->gradient_bytes, "sparse_bytes",
         (json_int_t)plan->sparse_bytes, "moment_bytes", (json_int_t)plan->moment_bytes,
@@ -41,9 +41,9 @@ static json_t *plan_json(const tdm_train_plan *plan)
         (json_int_t)plan->eval_bytes, "metrics_bytes", (json_int_t)plan->metrics_bytes,
         "checkpoint_bytes", (json_int_t)plan->checkpoint_bytes, "other_bytes",
         (json_int_t)plan->other_bytes, "peak_bytes", (json_int_t)plan->peak_bytes,
-        "checkpoint_disk_bytes", (json_int_t)plan->checkpoint_disk_bytes, plan->unit,
-        (json_int_t)plan->rows, "steps", (json_int_t)plan->steps, "threads", plan->threads,
-        "device", plan->device);
+        "checkpoint_disk_bytes", (json_int_t)plan->checkpoint_disk_bytes, "rows",
+        (json_int_t)plan->rows, "tokens", (json_int_t)plan->tokens, "steps",
+        (json_int_t)plan->steps, "threads", plan->threads, "device", plan->device);
 }
 
 static tdm_status dry_run(tdm_recipe *recipe, bool json)

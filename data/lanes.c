@@ -107,10 +107,8 @@ typedef struct lane_room {
 
 #define NO_TOKEN_BUDGET (INT64_MAX / 2)
 
-static lane_room whole_room(const tdm_pipeline *pipeline)
+static lane_room whole_room(const tdm_batch_layout *batch, int lanes)
 {
-    const tdm_batch_layout *batch = &pipeline->featurizer->batch;
-    int64_t lanes = pipeline->options.lanes;
     return (lane_room){.rows = batch->batch_size / lanes,
                        .tokens =
                            batch->max_tokens > 0 ? batch->max_tokens / lanes : NO_TOKEN_BUDGET};
@@ -151,11 +149,30 @@ static int64_t fit_rows(const tdm_window *window, int64_t first, lane_room *room
     return count;
 }
 
+double tdm_window_parts(const tdm_batch_layout *batch, int lanes, const tdm_window *window)
+{
+    int64_t full = 0, full_rows = 0, tokens;
+    for (int64_t row = 0; row < window->rows;) {
+        lane_room room = whole_room(batch, lanes);
+        row += fit_rows(window, row, &room, &tokens);
+        full += row < window->rows;
+        full_rows = row < window->rows ? row : full_rows;
+    }
+    if (full > 0)
+        return (double)window->rows * (double)full / (double)full_rows;
+    lane_room room = whole_room(batch, lanes);
+    double by_rows = (double)window->rows / (double)room.rows;
+    bool has_tokens = window->token_ends != NULL && window->rows > 0;
+    double by_tokens =
+        has_tokens ? (double)window->token_ends[window->rows - 1] / (double)room.tokens : 0;
+    return by_rows > by_tokens ? by_rows : by_tokens;
+}
+
 /* Whether the lane has its part of a batch loaded, or all that is left of its epoch. */
 static bool has_part(const tdm_pipeline *pipeline, int index)
 {
     const tdm_lane *lane = &pipeline->lanes[index];
-    lane_room room = whole_room(pipeline);
+    lane_room room = whole_room(&pipeline->featurizer->batch, pipeline->options.lanes);
     int64_t first = lane->position.row;
     for (const tdm_loaded_window *window = lane->first; window != NULL; window = window->next) {
         if (window->window.epoch != lane->epoch)
@@ -244,7 +261,7 @@ tdm_status tdm_lane_take(tdm_pipeline *pipeline, int index, tdm_batch_slot *slot
 {
     tdm_lane *lane = &pipeline->lanes[index];
     tdm_batch *batch = &slot->delivery.batch;
-    lane_room room = whole_room(pipeline);
+    lane_room room = whole_room(batch->layout, pipeline->options.lanes);
     while (room.rows > 0 && lane->first != NULL && lane->first->window.epoch == lane->epoch) {
         tdm_loaded_window *window = lane->first;
         tdm_piece piece = {.window = window,

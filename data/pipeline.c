@@ -2,8 +2,10 @@
  * order. */
 #include "core/clock.h"
 #include "core/memory.h"
+#include "data/input_sample.h"
 #include "data/pipeline_internal.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -421,40 +423,54 @@ tdm_pipeline_stats tdm_pipeline_stats_get(tdm_pipeline *pipeline)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* Rows in a block of block_bytes, as the first block of the input has them; a stream's blocks are
- * judged by a plain file's, or where there is none by an average line. */
-static tdm_status rows_of_block(const tdm_pipeline_options *options, double *rows)
+/* Of what cannot be looked at, a cell of six bytes, or a token of four. */
+static tdm_input_sample guess(const tdm_featurizer *featurizer, const tdm_input *input)
 {
-    tdm_input *input = tdm_extractor_input(options->extractor);
-    double block_bytes = (double)tdm_input_block_bytes(input);
-    *rows = block_bytes / (6.0 * tdm_input_format(input)->column_count);
-    if (!tdm_input_seekable(input))
-        return TDM_OK;
-    tdm_block_text text = {0};
-    tdm_extract extract = {0};
-    tdm_status status = tdm_input_read_block(input, 0, &text);
-    if (status == TDM_OK)
-        status = tdm_extract_block(options->extractor, &text, &extract);
-    if (status == TDM_OK && text.size > 0)
-        *rows = (double)extract.rows * block_bytes / (double)text.size;
-    tdm_block_text_deinit(&text);
-    tdm_extract_deinit(&extract);
-    return status;
+    double record = 6.0 * tdm_input_format(input)->column_count;
+    double row = featurizer->columns.rows_are_pieces ? 4 : record;
+    return (tdm_input_sample){.extract_bytes =
+                                  (double)tdm_extract_row_bytes(&featurizer->columns) / row};
 }
 
-tdm_status tdm_pipeline_plan_bytes(const tdm_pipeline_options *options, int64_t *bytes)
+static void plan_epoch(const tdm_pipeline_options *options, const tdm_input_sample *sample,
+                       tdm_pipeline_plan *plan)
+{
+    const tdm_input *input = tdm_extractor_input(options->extractor);
+    double text = sample->text * (double)tdm_input_epoch_bytes(input);
+    double blocks = ceil(text / (double)tdm_input_block_bytes(input));
+    double longest_lane = ceil(blocks / options->lanes) / blocks;
+    plan->rows = llround(text * sample->rows);
+    plan->tokens = llround(text * sample->tokens);
+    plan->batches = (int64_t)ceil(text * longest_lane * sample->parts);
+}
+
+static int64_t plan_bytes(const tdm_pipeline_options *options, const tdm_input_sample *sample)
 {
     const tdm_featurizer *featurizer = tdm_extractor_featurizer(options->extractor);
-    tdm_input *input = tdm_extractor_input(options->extractor);
-    double rows;
-    TDM_TRY(rows_of_block(options, &rows));
-    int64_t blocks = (int64_t)TDM_LANE_WINDOWS * options->lanes * options->window_blocks;
-    int64_t all = tdm_input_block_count(input);
-    if (all >= 0 && all < blocks && options->epochs == 1)
+    const tdm_input *input = tdm_extractor_input(options->extractor);
+    double block_bytes = (double)tdm_input_block_bytes(input);
+    double blocks = (double)TDM_LANE_WINDOWS * options->lanes * options->window_blocks;
+    double all = ceil(sample->text * (double)tdm_input_epoch_bytes(input) / block_bytes);
+    all *= options->epochs == 1 ? 1 : 2;
+    if (all > 0 && all < blocks)
         blocks = all;
     int texts = tdm_pool_threads(options->pool) + (tdm_input_seekable(input) ? 0 : 2);
-    *bytes =
-        (int64_t)((double)blocks * rows * (double)tdm_extract_row_bytes(&featurizer->columns)) +
-        texts * tdm_input_block_bytes(input) + options->depth * (int64_t)featurizer->batch.bytes;
+    double extracts = blocks * block_bytes * (sample->extract_bytes + sample->window_bytes);
+    return (int64_t)(extracts + texts * block_bytes) +
+           options->depth * (int64_t)featurizer->batch.bytes;
+}
+
+tdm_status tdm_pipeline_plan_make(const tdm_pipeline_options *options, tdm_pipeline_plan *out)
+{
+    tdm_input_sample sample;
+    *out = (tdm_pipeline_plan){.rows = -1, .batches = -1};
+    TDM_TRY(
+        tdm_input_sample_take(options->extractor, options->window_blocks, options->lanes, &sample));
+    if (sample.text > 0)
+        plan_epoch(options, &sample, out);
+    else
+        sample = guess(tdm_extractor_featurizer(options->extractor),
+                       tdm_extractor_input(options->extractor));
+    out->bytes = plan_bytes(options, &sample);
     return TDM_OK;
 }

@@ -61,9 +61,15 @@ typedef struct tdm_pipeline_stats {
 
 tdm_pipeline_stats tdm_pipeline_stats_get(tdm_pipeline *pipeline);
 
-/* Bytes that a pipeline with these options will hold at its peak, from the first block of the
- * input. */
-TDM_MUST_CHECK tdm_status tdm_pipeline_plan_bytes(const tdm_pipeline_options *options,
-                                                  int64_t *bytes);
+/* What a pipeline with these options will give and hold, judged by the beginning of the input. */
+typedef struct tdm_pipeline_plan {
+    int64_t rows;    /* of an epoch; -1, like batches: not known */
+    int64_t tokens;  /* of these; 0 where rows have none */
+    int64_t batches; /* of an epoch */
+    int64_t bytes;   /* of memory, at the peak */
+} tdm_pipeline_plan;
+
+TDM_MUST_CHECK tdm_status tdm_pipeline_plan_make(const tdm_pipeline_options *options,
+                                                 tdm_pipeline_plan *out);
 
 #endif

@@ -153,6 +153,9 @@ TDM_MUST_CHECK tdm_status tdm_lanes_load(tdm_pipeline *pipeline);
 /* A lane's part of a batch: batch_size / lanes rows, of at most max_tokens / lanes tokens where rows
  * have tokens. Rows come in order: where the next one does not fit, the part is full. */
 
+/* Parts that the window's rows fill, the last one as far as they do. No lock is needed. */
+double tdm_window_parts(const tdm_batch_layout *batch, int lanes, const tdm_window *window);
+
 /* True where every lane has its part loaded, or all that is left of its epoch; loads where not. */
 TDM_MUST_CHECK tdm_status tdm_lanes_have(tdm_pipeline *pipeline, bool *have);
 

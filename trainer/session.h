@@ -32,8 +32,4 @@ void tdm_session_deinit(tdm_session *session);
 /* The pipeline's options, from the beginning on. */
 tdm_pipeline_options tdm_session_pipeline(const tdm_session *session);
 
-/* Rows that a stored byte gives, judged by the first blocks of an input, some 4 MiB of text; 0 for
- * standard input, of which nothing is read. */
-TDM_MUST_CHECK tdm_status tdm_row_rate(tdm_extractor *extractor, double *rows_per_byte);
-
 #endif

@@ -1,5 +1,7 @@
 /* The dry run: what a training will hold, without allocating the large parts. */
+#include "core/memory.h"
 #include "data/block_stream.h"
+#include "data/input_sample.h"
 #include "trainer/batch_feed.h"
 #include "trainer/batch_parts.h"
 #include "trainer/scorer.h"
@@ -41,35 +43,38 @@ static void plan_model(const tdm_session *session, tdm_train_plan *plan)
     plan->checkpoint_disk_bytes = plan->dense_bytes + plan->sparse_bytes + plan->moment_bytes;
 }
 
-/* Text is extracted a row a token, and its steps are bound by tokens. */
-static tdm_status plan_steps(const tdm_session *session, tdm_train_plan *plan)
+static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan)
 {
     const tdm_train_options *train = &session->recipe->train;
-    bool is_ctr = session->recipe->task == TDM_TASK_CTR;
-    int64_t step_rows = is_ctr ? train->batch_size : train->batch_tokens;
-    double rate;
-    TDM_TRY(tdm_row_rate(session->extractor, &rate));
-    plan->unit = is_ctr ? "rows" : "tokens";
-    plan->rows = plan->steps = -1;
-    if (rate > 0)
-        plan->rows = llround(rate * (double)tdm_input_epoch_bytes(session->input));
-    if (rate > 0 && train->epochs > 0)
-        plan->steps = (plan->rows + step_rows - 1) / step_rows * train->epochs;
+    const tdm_batch_layout *batch = &session->task.featurizer->batch;
+    const tdm_pipeline_options options = tdm_session_pipeline(session);
+    tdm_pipeline_plan pipeline;
+    int64_t live = tdm_memory_stats_get().live_bytes;
+    TDM_TRY(tdm_pipeline_plan_make(&options, &pipeline));
+    /* What this thread keeps, having extracted, every other one will. */
+    plan->other_bytes += (plan->threads - 1) * (tdm_memory_stats_get().live_bytes - live);
+    plan->batch_bytes = (int64_t)batch->bytes;
+    plan->pipeline_bytes =
+        pipeline.bytes + tdm_batch_feed_bytes(&session->properties, batch->bytes) +
+        tdm_batch_parts_bytes(batch, &session->task.model_batch, session->properties.host_memory);
+    plan->rows = pipeline.rows;
+    plan->tokens = pipeline.tokens;
+    plan->steps = -1;
+    if (pipeline.batches >= 0 && train->epochs > 0)
+        plan->steps = pipeline.batches * train->epochs;
     if (train->max_steps > 0 && (plan->steps < 0 || train->max_steps < plan->steps))
         plan->steps = train->max_steps;
     return TDM_OK;
 }
 
-static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan)
+/* Of an AUC over so many rows, exact up to `exact` of them. */
+static int64_t auc_bytes(const tdm_metrics_type *type, int64_t rows, int64_t exact)
 {
-    const tdm_pipeline_options options = tdm_session_pipeline(session);
-    plan->batch_bytes = (int64_t)session->task.featurizer->batch.bytes;
-    TDM_TRY(tdm_pipeline_plan_bytes(&options, &plan->pipeline_bytes));
-    plan->pipeline_bytes +=
-        tdm_batch_feed_bytes(&session->properties, session->task.featurizer->batch.bytes) +
-        tdm_batch_parts_bytes(&session->task.featurizer->batch, &session->task.model_batch,
-                              session->properties.host_memory);
-    return TDM_OK;
+    const int64_t entry = sizeof(tdm_auc_entry);
+    if (type != &tdm_click_metrics_type && type != &tdm_binary_metrics_type)
+        return 0;
+    return rows <= exact ? rows * entry
+                         : exact * entry + TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin);
 }
 
 static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *plan)
@@ -77,33 +82,31 @@ static tdm_status plan_evaluation(const tdm_session *session, tdm_train_plan *pl
     if (session->eval_extractor == NULL)
         return TDM_OK;
     tdm_input *input = tdm_extractor_input(session->eval_extractor);
-    int64_t exact = session->recipe->metrics.exact_auc_rows;
-    double rate;
-    TDM_TRY(tdm_row_rate(session->eval_extractor, &rate));
-    plan->eval_rows = llround(rate * (double)tdm_input_stored_bytes(input));
-    int64_t kept = plan->eval_rows < exact ? plan->eval_rows : exact;
-    int64_t block_bytes = tdm_input_block_bytes(input);
-    int64_t block =
-        block_bytes + (int64_t)(rate * (double)block_bytes *
-                                (double)tdm_extract_row_bytes(&session->task.featurizer->columns));
-    plan->eval_bytes = kept * (int64_t)sizeof(tdm_auc_entry) +
-                       (plan->eval_rows > exact ? TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin) : 0) +
-                       tdm_scorer_bytes(&session->task, session->properties.host_memory) +
-                       tdm_block_stream_depth(session->pool) * block;
+    tdm_input_sample sample;
+    TDM_TRY(tdm_input_sample_take(session->eval_extractor, 1, 1, &sample));
+    double block_bytes = (double)tdm_input_block_bytes(input);
+    double blocks = tdm_block_stream_depth(session->pool);
+    plan->eval_rows = llround(sample.text * (double)tdm_input_stored_bytes(input) * sample.rows);
+    plan->eval_bytes =
+        auc_bytes(session->task.metrics.type, plan->eval_rows,
+                  session->recipe->metrics.exact_auc_rows) +
+        tdm_scorer_bytes(&session->task, session->properties.host_memory) +
+        (int64_t)(block_bytes * (blocks * (1 + sample.extract_bytes) + sample.window_bytes));
     return TDM_OK;
 }
 
-static tdm_status plan_session(const tdm_session *session, tdm_train_plan *plan)
+/* `live`: bytes of memory before there was the session, whose own stay until the end. */
+static tdm_status plan_session(const tdm_session *session, int64_t live, tdm_train_plan *plan)
 {
     plan->threads = tdm_pool_threads(session->pool);
+    plan->other_bytes = BASE_BYTES + plan->threads * THREAD_BYTES;
     snprintf(plan->device, sizeof plan->device, "%s", session->properties.name);
     plan_model(session, plan);
     TDM_TRY(plan_pipeline(session, plan));
-    TDM_TRY(plan_steps(session, plan));
     TDM_TRY(plan_evaluation(session, plan));
-    plan->metrics_bytes = 3 * TDM_AUC_BINS * (int64_t)sizeof(tdm_auc_bin);
+    plan->other_bytes += tdm_memory_stats_get().live_bytes - live;
+    plan->metrics_bytes = 3 * auc_bytes(session->task.metrics.type, 1, 0);
     plan->checkpoint_bytes = (int64_t)TDM_TENSOR_FILE_BYTES + SAVE_BYTES;
-    plan->other_bytes = BASE_BYTES + plan->threads * THREAD_BYTES;
     plan->peak_bytes = plan->dense_bytes + plan->gradient_bytes + plan->sparse_bytes +
                        plan->moment_bytes + plan->arena_bytes + plan->pipeline_bytes +
                        plan->eval_bytes + plan->metrics_bytes + plan->checkpoint_bytes +
@@ -114,9 +117,10 @@ static tdm_status plan_session(const tdm_session *session, tdm_train_plan *plan)
 static tdm_status plan_phase(tdm_recipe *recipe, tdm_train_plan *out)
 {
     tdm_session session;
+    int64_t live = tdm_memory_stats_get().live_bytes;
     *out = (tdm_train_plan){0};
     TDM_TRY(tdm_session_init(&session, recipe, NULL));
-    tdm_status status = plan_session(&session, out);
+    tdm_status status = plan_session(&session, live, out);
     tdm_session_deinit(&session);
     return status;
 }
@@ -147,12 +151,13 @@ static tdm_status append_counts(const tdm_train_plan *plan, tdm_text *text)
     TDM_TRY(tdm_text_printf(text, "device        %s, %d threads\n", plan->device, plan->threads));
     TDM_TRY(tdm_text_printf(text, "parameters    %lld\n", (long long)plan->parameters));
     if (plan->rows >= 0)
-        TDM_TRY(tdm_text_printf(text, "%-14sabout %lld\n", plan->unit, (long long)plan->rows));
+        TDM_TRY(tdm_text_printf(text, "rows          about %lld\n", (long long)plan->rows));
+    if (plan->tokens > 0)
+        TDM_TRY(tdm_text_printf(text, "tokens        about %lld\n", (long long)plan->tokens));
     if (plan->steps >= 0)
         TDM_TRY(tdm_text_printf(text, "steps         about %lld\n", (long long)plan->steps));
     if (plan->eval_rows > 0)
-        TDM_TRY(
-            tdm_text_printf(text, "eval %-9sabout %lld\n", plan->unit, (long long)plan->eval_rows));
+        TDM_TRY(tdm_text_printf(text, "eval rows     about %lld\n", (long long)plan->eval_rows));
     return TDM_OK;
 }
 
@@ -169,7 +174,7 @@ tdm_status tdm_train_plan_text(const tdm_train_plan *plan, tdm_text *text)
     TDM_TRY(append(text, "evaluation", plan->eval_bytes, "blocks, batch, scores for the AUC"));
     TDM_TRY(append(text, "metrics", plan->metrics_bytes, "progressive"));
     TDM_TRY(append(text, "checkpoint", plan->checkpoint_bytes, "while one is saved"));
-    TDM_TRY(append(text, "other", plan->other_bytes, "libraries, threads"));
+    TDM_TRY(append(text, "other", plan->other_bytes, "inputs, libraries, threads"));
     TDM_TRY(append(text, "peak", plan->peak_bytes, "all of it"));
     return tdm_text_printf(text, "disk\n  %-12s %10.1f MiB  each\n", "checkpoint",
                            (double)plan->checkpoint_disk_bytes / (1 << 20));

@@ -113,9 +113,9 @@ typedef struct tdm_train_plan {
     int64_t other_bytes;           /* code, libraries, stacks */
     int64_t peak_bytes;            /* of anonymous memory, all in all */
     int64_t checkpoint_disk_bytes; /* of one checkpoint on the disk */
-    int64_t rows;                  /* estimated in the training input; -1: not known */
-    const char *unit;              /* what they are: "rows", of text "tokens" */
-    int64_t steps;                 /* estimated; -1: not known */
+    int64_t rows;                  /* of an epoch, estimated; -1: not known */
+    int64_t tokens;                /* of these, estimated; 0 where rows have none */
+    int64_t steps;                 /* of the whole training, estimated; -1: not known */
     int threads;
     char device[256];
 } tdm_train_plan;

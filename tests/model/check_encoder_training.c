@@ -192,6 +192,44 @@ START_TEST(parts_and_recomputing_save_memory)
 }
 END_TEST
 
+/* A step takes what lanes have, whose last ones are the fewest. */
+static void check_dry_run(tdm_task_kind task, const char *way)
+{
+    const char **overrides = WITH(way, "train.epochs=2", "data.eval={hold_out: 20%}");
+    tdm_recipe *recipe = tdm_texts_recipe(task, tdm_texts.folder, overrides);
+    tdm_train_plan plan;
+    tdm_text text = {0};
+    int64_t before = tdm_memory_stats_get().live_bytes;
+    ck_assert_ok(tdm_train_plan_make(recipe, &plan));
+    ck_assert(!tdm_file_exists(tdm_texts.run));
+    tdm_recipe_free(recipe);
+    tdm_train_result result = train_ok(task, overrides);
+    double rows = (double)result.rows / 2, steps = (double)result.step;
+    double tokens = tdm_metrics_result_get(&result.train, "tokens") / 2;
+    ck_assert_double_eq_tol((double)plan.rows, rows, 0.1 * rows);
+    if (task == TDM_TASK_MLM)
+        ck_assert_double_eq_tol((double)plan.tokens, tokens, 0.1 * tokens);
+    ck_assert_double_eq_tol((double)plan.steps, steps, 0.2 * steps);
+    ck_assert_double_eq_tol((double)plan.eval_rows, (double)result.eval.rows,
+                            0.1 * (double)result.eval.rows);
+    ck_assert_int_le(tdm_memory_stats_get().peak_bytes - before, plan.peak_bytes);
+    ck_assert_ok(tdm_train_plan_text(&plan, &text));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\ntokens        about "));
+    tdm_text_free(&text);
+    remove_run();
+}
+
+START_TEST(dry_runs_count_sequences_tokens_and_steps)
+{
+    tdm_texts_begin(1000);
+    check_dry_run(TDM_TASK_MLM, "text.masking.unit=whole_word");
+    check_dry_run(TDM_TASK_MLM, PAIRS);
+    check_dry_run(TDM_TASK_MLM, PADDED);
+    check_dry_run(TDM_TASK_CLASSIFY, "train.micro_batch_tokens=100");
+    tdm_texts_end();
+}
+END_TEST
+
 /* ---- precision ------------------------------------------------------------------------------- */
 
 static bool has_bf16(void)
@@ -490,9 +528,9 @@ END_TEST
 
 TDM_CHECK_MAIN(the_loss_falls, bits_depend_on_seed_alone,
                parts_of_a_batch_change_nothing_but_roundings, parts_and_recomputing_save_memory,
-               products_in_bfloat16, a_device_without_bfloat16,
-               phases_have_their_own_sequences_and_steps, a_run_with_phases_is_evaluated,
-               phases_that_do_not_fit, a_text_shorter_than_a_step,
+               dry_runs_count_sequences_tokens_and_steps, products_in_bfloat16,
+               a_device_without_bfloat16, phases_have_their_own_sequences_and_steps,
+               a_run_with_phases_is_evaluated, phases_that_do_not_fit, a_text_shorter_than_a_step,
                bad_records_are_judged_by_documents, evaluations_give_the_same_numbers_twice,
                the_best_is_kept, no_text_at_all, a_training_that_cannot_begin_leaves_no_run,
                out_of_memory)
