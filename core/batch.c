@@ -12,6 +12,7 @@ void tdm_batch_layout_init(tdm_batch_layout *layout, int64_t batch_size)
     tdm_batch_layout_add(layout, "rows", TDM_I64, (tdm_shape){1, {1}});
     tdm_batch_layout_add(layout, "weight", TDM_F32, (tdm_shape){1, {batch_size}});
     tdm_batch_layout_add(layout, "sample", TDM_U64, (tdm_shape){1, {batch_size}});
+    tdm_batch_layout_add(layout, "occurrence", TDM_U32, (tdm_shape){1, {batch_size}});
 }
 
 int tdm_batch_layout_add(tdm_batch_layout *layout, const char *name, tdm_dtype dtype,

@@ -10,10 +10,11 @@
 
 /* Tensors that every family of tasks has; a featurizer appends its own behind them. */
 enum {
-    TDM_BATCH_ROWS = 0,   /* i64 [1]: the count of valid rows, for ops to read on the device */
-    TDM_BATCH_WEIGHT = 1, /* f32 [batch]: a row's weight in the loss; 0 behind the valid rows */
-    TDM_BATCH_SAMPLE = 2, /* u64 [batch]: the row's number, the counter of its random draws */
-    TDM_BATCH_COMMON = 3,
+    TDM_BATCH_ROWS = 0,       /* i64 [1]: the count of valid rows, for ops to read on the device */
+    TDM_BATCH_WEIGHT = 1,     /* f32 [batch]: a row's weight in the loss; 0 behind the valid rows */
+    TDM_BATCH_SAMPLE = 2,     /* u64 [batch]: the row's number, the counter of its random draws */
+    TDM_BATCH_OCCURRENCE = 3, /* u32 [batch]: how often the epoch had the row's sample before */
+    TDM_BATCH_COMMON = 4,
 };
 
 typedef struct tdm_batch_tensor {

@@ -103,11 +103,13 @@ typedef struct tdm_relu_bwd_args {
 } tdm_relu_bwd_args;
 
 /* What dropout draws from: element [row, column] of a matrix of n columns is number
- * positions[row] · n + column of the row's sample, in this epoch. */
+ * positions[row] · n + column of the row's sample, in this epoch and at this occurrence of the sample in
+ * it (core/rng.h). */
 typedef struct tdm_dropout_draws {
     float rate; /* [0, 1); 0: nothing is dropped, and the rest is not looked at */
     tdm_philox_key key;
     const uint64_t *samples;         /* of the batch's rows */
+    const uint32_t *occurrences;     /* of them; NULL: 0 */
     const uint32_t *sample_rows;     /* which of them a row belongs to; NULL: its own */
     const uint32_t *positions;       /* of a row in its sample; NULL: 0 */
     const tdm_step_scalars *scalars; /* epoch */

@@ -200,7 +200,7 @@ static void forward_tile(void *context, int64_t index)
     take_buffers(job, job->scratch + (size_t)tdm_pool_thread_index() * job->thread_bytes,
                  &part.buffers);
     if (job->drops)
-        part.draws.sample = job->samples[tile.sequence];
+        tdm_cpu_dropout_of(job->dropout, tile.sequence, &part.draws);
     for (part.head = tile.head; part.head < tile.head_end; part.head++)
         run_part(&part);
 }

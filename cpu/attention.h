@@ -22,8 +22,8 @@ typedef struct tdm_attention_job {
     int64_t window;
     float scale;
     bool drops;
-    tdm_dropout_row draws; /* but for the sample; scale 1 where nothing is dropped */
-    const uint64_t *samples;
+    const tdm_dropout_draws *dropout;
+    tdm_dropout_row draws; /* but for what a sequence has; scale 1 where nothing is dropped */
     tdm_sequence_spans spans;
     int64_t sequences, chunks; /* valid sequences; chunks of the longest */
     int64_t chunk, rows;       /* most tokens of a chunk, most queries of a block */

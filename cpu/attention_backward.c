@@ -290,7 +290,7 @@ static void backward_tile(void *context, int64_t index)
     take_buffers(job, job->scratch + (size_t)tdm_pool_thread_index() * job->thread_bytes,
                  &part.buffers);
     if (job->drops)
-        part.draws.sample = job->samples[part.tile.sequence];
+        tdm_cpu_dropout_of(job->dropout, part.tile.sequence, &part.draws);
     for (part.head = part.tile.head; part.head < part.tile.head_end; part.head++)
         run_part(&part);
 }

@@ -44,9 +44,9 @@ tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype compute,
     job->units = tdm_attention_pad(tdm_cpu_tiles(job->dim, job->attention->unit));
     if (job->window < 0 || job->window > job->spans.max_length)
         job->window = job->spans.max_length;
+    job->dropout = dropout;
     job->drops = dropout->rate > 0.0f;
     job->draws = tdm_cpu_dropout_row(dropout);
-    job->samples = dropout->samples;
     int64_t longest = job->spans.max_length > 0 ? job->spans.max_length : 1;
     job->chunk = tdm_cpu_min(TDM_ATTENTION_CHUNK, tdm_attention_pad(longest));
     job->rows = tdm_cpu_min(TDM_ATTENTION_ROWS, job->chunk);

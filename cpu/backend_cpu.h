@@ -68,14 +68,23 @@ static inline int64_t tdm_cpu_tile_rows(int64_t columns)
     return rows < 8 ? 8 : rows;
 }
 
-/* The draws of rows, but for what tdm_cpu_dropout_at() sets. With rate 0 nothing is looked at. */
+/* The draws of rows, but for what the two below set. With rate 0 nothing is looked at. */
 tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws);
+
+/* Those of row `row` of the batch, from its first element on. */
+static inline void tdm_cpu_dropout_of(const tdm_dropout_draws *draws, int64_t row,
+                                      tdm_dropout_row *out)
+{
+    uint32_t occurrence = draws->occurrences == NULL ? 0 : draws->occurrences[row];
+    out->sample = draws->samples[row];
+    out->epoch = (uint32_t)draws->scalars->epoch | occurrence << 16;
+}
 
 /* Those of row `row` of a matrix of so many columns. */
 static inline void tdm_cpu_dropout_at(const tdm_dropout_draws *draws, int64_t row, int64_t columns,
                                       tdm_dropout_row *out)
 {
-    out->sample = draws->samples[draws->sample_rows == NULL ? row : draws->sample_rows[row]];
+    tdm_cpu_dropout_of(draws, draws->sample_rows == NULL ? row : draws->sample_rows[row], out);
     out->first = draws->positions == NULL ? 0 : draws->positions[row] * (uint32_t)columns;
 }
 

@@ -44,7 +44,6 @@ tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws)
     /* tdm_uniform(word) >= rate, in whole numbers: both sides times 2^24 are exact in double */
     double threshold = ceil((double)draws->rate * 0x1p24);
     return (tdm_dropout_row){.key = draws->key,
-                             .epoch = (uint32_t)draws->scalars->epoch,
                              .threshold = (uint32_t)threshold,
                              .scale = 1.0f / (1.0f - draws->rate)};
 }

@@ -150,6 +150,7 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
     int32_t dense = featurizer->spec->dense_count;
     float *weights = tdm_batch_data(batch, TDM_BATCH_WEIGHT);
     uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
+    uint32_t *occurrences = tdm_batch_data(batch, TDM_BATCH_OCCURRENCE);
     float *labels = tdm_batch_data(batch, featurizer->label_tensor);
     for (int64_t done = 0; done < count; done += GROUP) {
         int64_t group = count - done < GROUP ? count - done : GROUP;
@@ -161,6 +162,7 @@ static void assemble(const tdm_featurizer *base, const tdm_window *window, int64
             int64_t to = at + done + i;
             weights[to] = 1;
             samples[to] = (uint64_t)block->block << 32 | (uint64_t)row;
+            occurrences[to] = (uint32_t)block->occurrence;
             labels[to] = ((const float *)block->columns[0])[row];
             if (fields > 0)
                 sources[i] =

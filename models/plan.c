@@ -323,6 +323,7 @@ tdm_dropout_draws tdm_step_dropout(const tdm_step *step, const char *name, float
         .rate = step->training ? rate : 0.0f,
         .key = tdm_philox_make_key(step->seed, TDM_PURPOSE_DROPOUT, tdm_layer_word(name)),
         .samples = tdm_step_batch(step, TDM_BATCH_SAMPLE),
+        .occurrences = tdm_step_batch(step, TDM_BATCH_OCCURRENCE),
         .scalars = step->scalars,
     };
 }

@@ -197,8 +197,10 @@ int64_t tdm_write_row(const tdm_token_featurizer *tokens, const tdm_window *wind
 {
     float *weights = tdm_batch_data(batch, TDM_BATCH_WEIGHT);
     uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
+    uint32_t *occurrences = tdm_batch_data(batch, TDM_BATCH_OCCURRENCE);
     weights[row] = 1;
     samples[row] = (uint64_t)window->blocks[0]->block << 32 | (uint64_t)window_row;
+    occurrences[row] = (uint32_t)window->blocks[0]->occurrence;
     if (!tokens->padded) {
         ((int32_t *)tdm_batch_data(batch, tokens->tensors.cu_seqlens))[row] = (int32_t)token;
         return token;

@@ -279,9 +279,9 @@ static batch_cursor find_end(const tdm_batch_parts *parts, batch_cursor begin)
 static void copy_tensors(const tdm_batch_parts *parts, const batch_cursor *begin,
                          const batch_cursor *end)
 {
-    static const int common[] = {TDM_BATCH_WEIGHT, TDM_BATCH_SAMPLE};
+    static const int common[] = {TDM_BATCH_WEIGHT, TDM_BATCH_SAMPLE, TDM_BATCH_OCCURRENCE};
     int64_t row = begin->at[OF_ROWS], rows = end->at[OF_ROWS] - row;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         size_t bytes = tdm_dtype_size(parts->from.tensors[common[i]].dtype);
         memcpy(parts->host + parts->part.tensors[common[i]].offset,
                (const char *)tdm_batch_data(parts->batch, common[i]) + (size_t)row * bytes,

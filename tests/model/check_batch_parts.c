@@ -33,8 +33,8 @@ static void check_row(const tdm_batch *batch, int64_t row, const tdm_batch_layou
     ck_assert_mem_eq(ids + begin, whole.ids + range.begin, bytes);
     for (int64_t t = begin; t < begin + range.end - range.begin; t++)
         ck_assert_int_eq(rows[t], r);
-    static const int common[] = {TDM_BATCH_WEIGHT, TDM_BATCH_SAMPLE};
-    for (int i = 0; i < 2; i++) {
+    static const int common[] = {TDM_BATCH_WEIGHT, TDM_BATCH_SAMPLE, TDM_BATCH_OCCURRENCE};
+    for (int i = 0; i < 3; i++) {
         const char *tensor = (const char *)part + layout->tensors[common[i]].offset;
         size_t size = tdm_dtype_size(layout->tensors[common[i]].dtype);
         ck_assert_mem_eq(tensor + (size_t)r * size,

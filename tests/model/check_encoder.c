@@ -304,7 +304,7 @@ START_TEST(neither_neighbours_nor_place_change_a_sequence_or_its_dropout)
 }
 END_TEST
 
-START_TEST(every_epoch_drops_others)
+START_TEST(every_epoch_and_every_occurrence_drops_others)
 {
     tdm_encoder_rig rig;
     tdm_rig_sequence sequence;
@@ -316,8 +316,13 @@ START_TEST(every_epoch_drops_others)
     rig.epoch = 1;
     double *second = training_logits(&rig, &sequence, 1, 0, &size);
     ck_assert(differ(first, second, size));
+    sequence.occurrence = 1;
+    double *third = training_logits(&rig, &sequence, 1, 0, &size);
+    ck_assert(differ(first, third, size));
+    ck_assert(differ(second, third, size));
     free(first);
     free(second);
+    free(third);
     tdm_encoder_rig_deinit(&rig);
 }
 END_TEST
@@ -481,7 +486,7 @@ TDM_CHECK_MAIN(every_encoder_learns_32_sequences_by_heart,
                padded_sequences_have_the_same_hidden_states,
                padded_sequences_have_the_same_loss_and_gradients,
                neither_neighbours_nor_place_change_a_sequence_or_its_dropout,
-               every_epoch_drops_others, every_token_is_dropped_on_its_own,
+               every_epoch_and_every_occurrence_drops_others, every_token_is_dropped_on_its_own,
                inference_is_training_without_dropout,
                recomputing_gives_the_same_bits_in_less_memory,
                threads_and_deferred_ops_give_the_same_bits, micro_batches_add_up_to_the_whole)

@@ -90,6 +90,9 @@ static void load_batch(const golden_case *test, tdm_encoder_rig *rig, int64_t in
 {
     for (int i = 0; i < rig->rig.layout.count; i++) {
         const tdm_batch_tensor *tensor = &rig->rig.layout.tensors[i];
+        /* Nothing is dropped. */
+        if (i == TDM_BATCH_OCCURRENCE)
+            continue;
         const int64_t elements = tdm_shape_elements(&tensor->shape);
         const size_t bytes = (size_t)elements * tdm_dtype_size(tensor->dtype);
         int64_t count;

@@ -114,7 +114,11 @@ bool case_attention_fwd(op_world *world, int n, tdm_attention_fwd_args *args)
     uint64_t *samples = op_bytes(world, MOST_SEQUENCES * sizeof *samples);
     for (uint64_t i = 0; i < MOST_SEQUENCES; i++)
         ((uint64_t *)op_host(world, samples))[i] = 0xabcdef0123456789u * (i + 1);
+    uint32_t *occurrences = op_bytes(world, MOST_SEQUENCES * sizeof *occurrences);
+    for (uint32_t i = 0; i < MOST_SEQUENCES; i++)
+        ((uint32_t *)op_host(world, occurrences))[i] = i % 3;
     args->dropout.samples = samples;
+    args->dropout.occurrences = n % 2 == 0 ? NULL : occurrences;
     args->dropout.scalars = world->scalars;
     args->out = op_matrix(world, "out", tokens, c->heads * c->dim, -1, 2 * c->gap, OP_NAN);
     if (n % 4 != 3)

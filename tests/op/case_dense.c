@@ -71,7 +71,11 @@ tdm_dropout_draws op_draws(op_world *world, int n, int64_t rows, int64_t valid)
         ((uint32_t *)op_host(world, sample_rows))[r] = used ? (uint32_t)(r / 5) : UINT32_MAX;
         ((uint32_t *)op_host(world, positions))[r] = (uint32_t)(r % 5 * (r % 7 == 0 ? 900000 : 3));
     }
+    uint32_t *occurrences = op_bytes(world, (size_t)rows * sizeof *occurrences);
+    for (int64_t r = 0; r < rows; r++)
+        ((uint32_t *)op_host(world, occurrences))[r] = (uint32_t)(r % 3);
     draws.samples = samples;
+    draws.occurrences = n % 2 == 0 ? NULL : occurrences;
     draws.sample_rows = n % 3 == 0 ? NULL : sample_rows;
     draws.positions = n % 3 == 1 ? positions : NULL;
     return draws;

@@ -29,11 +29,8 @@ static double kept_scale(const op_world *world, const tdm_dropout_draws *draws,
 {
     if (draws->rate == 0.0f)
         return 1.0;
-    const uint64_t *samples = op_host(world, draws->samples);
-    uint32_t epoch = (uint32_t)world->expected.epoch;
     int64_t element = (head * spans->max_length + i) * spans->max_length + j;
-    uint32_t word = tdm_random(draws->key, samples[s->number], epoch, (uint32_t)element);
-    return tdm_uniform(word) >= draws->rate ? 1.0 / (1.0 - (double)draws->rate) : 0.0;
+    return reference_kept(world, draws, s->number, (uint32_t)element);
 }
 
 typedef struct heads_shape {

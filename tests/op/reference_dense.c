@@ -43,20 +43,28 @@ void reference_relu_bwd(op_world *world, const tdm_relu_bwd_args *args)
     }
 }
 
+double reference_kept(const op_world *world, const tdm_dropout_draws *draws, int64_t sample,
+                      uint32_t element)
+{
+    const uint64_t *samples = op_host(world, draws->samples);
+    uint32_t epoch = (uint32_t)world->expected.epoch;
+    if (draws->occurrences != NULL)
+        epoch |= ((const uint32_t *)op_host(world, draws->occurrences))[sample] << 16;
+    uint32_t word = tdm_random(draws->key, samples[sample], epoch, element);
+    return tdm_uniform(word) >= draws->rate ? 1.0 / (1.0 - (double)draws->rate) : 0.0;
+}
+
 double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
                       int64_t columns, int64_t column)
 {
     if (draws->rate == 0.0f)
         return 1.0;
-    const uint64_t *samples = op_host(world, draws->samples);
     int64_t sample = row, position = 0;
     if (draws->sample_rows != NULL)
         sample = ((const uint32_t *)op_host(world, draws->sample_rows))[row];
     if (draws->positions != NULL)
         position = ((const uint32_t *)op_host(world, draws->positions))[row];
-    uint32_t word = tdm_random(draws->key, samples[sample], (uint32_t)world->expected.epoch,
-                               (uint32_t)(position * columns + column));
-    return tdm_uniform(word) >= draws->rate ? 1.0 / (1.0 - (double)draws->rate) : 0.0;
+    return reference_kept(world, draws, sample, (uint32_t)(position * columns + column));
 }
 
 void reference_dropout(op_world *world, const tdm_dropout_args *args)

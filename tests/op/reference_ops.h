@@ -10,7 +10,10 @@
 TDM_OPS_LIST(REFERENCE_OP)
 #undef REFERENCE_OP
 
-/* keep / (1 - rate) of an element of a matrix of so many columns. */
+/* keep / (1 - rate) of an element of the sample of row `sample` of the batch. */
+double reference_kept(const op_world *world, const tdm_dropout_draws *draws, int64_t sample,
+                      uint32_t element);
+/* The same of an element of a matrix of so many columns. */
 double reference_keep(const op_world *world, const tdm_dropout_draws *draws, int64_t row,
                       int64_t columns, int64_t column);
 

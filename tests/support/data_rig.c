@@ -300,6 +300,7 @@ static uint64_t hash_batch(const tdm_batch *batch)
     hash_values(&state, batch, "rows", 0, 1);
     hash_values(&state, batch, "weight", 0, batch->layout->batch_size);
     hash_values(&state, batch, "sample", 0, batch->rows);
+    hash_values(&state, batch, "occurrence", 0, batch->rows);
     hash_values(&state, batch, "label", 0, batch->rows);
     hash_values(&state, batch, "dense", 0, batch->rows * dense_count);
     if (tdm_batch_layout_find(batch->layout, "token_count") >= 0)

@@ -210,6 +210,7 @@ static int64_t put_sequence(tdm_encoder_rig *rig, const tdm_rig_sequence *sequen
     ck_assert_int_le(end, options->tokens);
     ((float *)tdm_encoder_rig_tensor(rig, "weight"))[row] = sequence->weight;
     ((uint64_t *)tdm_encoder_rig_tensor(rig, "sample"))[row] = sequence->sample;
+    ((uint32_t *)tdm_encoder_rig_tensor(rig, "occurrence"))[row] = sequence->occurrence;
     if (options->padded) {
         ((int32_t *)tdm_encoder_rig_tensor(rig, "lengths"))[row] = (int32_t)sequence->length;
         ((uint32_t *)tdm_encoder_rig_tensor(rig, "first_tokens"))[row] = (uint32_t)begin;

@@ -35,6 +35,7 @@ typedef struct tdm_encoder_rig {
 /* A sequence as it goes into a batch. */
 typedef struct tdm_rig_sequence {
     uint64_t sample;
+    uint32_t occurrence;
     float weight;
     int64_t length;
     uint32_t ids[TDM_RIG_MAX_LENGTH], types[TDM_RIG_MAX_LENGTH];

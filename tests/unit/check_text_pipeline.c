@@ -348,6 +348,7 @@ END_TEST
 START_TEST(test_a_block_that_comes_again_differs)
 {
     static uint64_t hashes[4096][2];
+    static unsigned char occurrences[4096];
     tdm_data_rig_options options = open_files("a.txt", 120, "max_length: 64");
     options.weights[0] = 2;
     options.window_blocks = 1;
@@ -355,6 +356,7 @@ START_TEST(test_a_block_that_comes_again_differs)
     tdm_data_rig rig;
     int64_t twice = 0, equal = 0;
     memset(hashes, 0, sizeof hashes);
+    memset(occurrences, 0, sizeof occurrences);
     tdm_data_rig_open(&options, &rig);
     tdm_data_rig_start(&rig);
     for (bool last = false; !last;) {
@@ -363,7 +365,13 @@ START_TEST(test_a_block_that_comes_again_differs)
         last = delivery->last;
         tdm_masked_batch view = tdm_masked_batch_of(&delivery->batch);
         for (int64_t r = 0; r < delivery->batch.rows; r++) {
-            uint64_t hash = hash_row(&view, r), *seen = hashes[place_of(view.samples[r])];
+            size_t place = place_of(view.samples[r]);
+            uint64_t hash = hash_row(&view, r), *seen = hashes[place];
+            uint32_t occurrence =
+                ((uint32_t *)tdm_batch_data(&delivery->batch, TDM_BATCH_OCCURRENCE))[r];
+            ck_assert_uint_le(occurrence, 1);
+            ck_assert_uint_eq(occurrences[place] & 1u << occurrence, 0);
+            occurrences[place] |= (unsigned char)(1u << occurrence);
             twice += seen[0] != 0;
             equal += seen[0] == hash;
             seen[seen[0] != 0] = hash;

@@ -267,6 +267,37 @@ START_TEST(test_occurrences_are_numbered)
 }
 END_TEST
 
+/* A row that an epoch has more than once is told by its occurrence, wherever it lies. */
+START_TEST(test_rows_tell_their_occurrence)
+{
+    static unsigned char seen[1000][64];
+    tdm_data_rig_options options = open_files("");
+    tdm_data_rig rig;
+    int64_t again = 0;
+    memset(seen, 0, sizeof seen);
+    tdm_data_rig_open(&options, &rig);
+    tdm_data_rig_start(&rig);
+    for (bool last = false; !last;) {
+        tdm_delivery *delivery;
+        ck_assert_ok(tdm_pipeline_next(rig.pipeline, &delivery));
+        last = delivery->last;
+        const uint64_t *samples = tdm_batch_data(&delivery->batch, TDM_BATCH_SAMPLE);
+        const uint32_t *occurrences = tdm_batch_data(&delivery->batch, TDM_BATCH_OCCURRENCE);
+        for (int64_t r = 0; r < delivery->batch.rows; r++) {
+            ck_assert(samples[r] >> 32 < 1000 && (uint32_t)samples[r] < 64 && occurrences[r] < 8);
+            unsigned char *bits = &seen[samples[r] >> 32][(uint32_t)samples[r]];
+            ck_assert_uint_eq(*bits & 1u << occurrences[r], 0);
+            *bits |= (unsigned char)(1u << occurrences[r]);
+            again += occurrences[r] > 0;
+        }
+        tdm_pipeline_release(rig.pipeline, delivery);
+    }
+    ck_assert_int_gt(again, FILE_ROWS / 2);
+    tdm_data_rig_close(&rig);
+    close_files();
+}
+END_TEST
+
 /* ---- bad records ----------------------------------------------------------------------------- */
 
 START_TEST(test_bad_records_are_reported_once)
@@ -338,5 +369,5 @@ END_TEST
 TDM_CHECK_MAIN(test_blocks_come_as_often_as_weights_say, test_shares_count_the_list_of_the_epoch,
                test_weights_on_any_threads_and_after_a_restart, test_the_cache_changes_nothing,
                test_streams_need_the_cache, test_a_cache_that_cannot_be_filled,
-               test_occurrences_are_numbered, test_bad_records_are_reported_once,
-               test_corpora_of_recipes)
+               test_occurrences_are_numbered, test_rows_tell_their_occurrence,
+               test_bad_records_are_reported_once, test_corpora_of_recipes)
