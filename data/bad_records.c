@@ -164,20 +164,20 @@ tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t good, bool 
     counts->records += good;
     double bad = (double)counts->bad;
     double records = (double)counts->records;
+    /* The process that met it may have been another one. */
+    const char *told = log->first[0] == '\0' ? "" : "; the first: ";
     if (!log->limit.is_share) {
         TDM_FAIL_IF(bad > log->limit.value, TDM_E_DATA,
-                    "%lld bad records, more than data.max_bad_records: %.0f; the first: %s",
-                    (long long)counts->bad, log->limit.value, log->first);
+                    "%lld bad records, more than data.max_bad_records: %.0f%s%s",
+                    (long long)counts->bad, log->limit.value, told, log->first);
         return TDM_OK;
     }
     if (counts->records < JUDGED_FROM && !last)
         return TDM_OK;
-    TDM_FAIL_IF(
-        bad > log->limit.value * records, TDM_E_DATA,
-        "%lld of %lld records are bad (%.3g%%), more than data.max_bad_records: %.3g%%; the "
-        "first: %s",
-        (long long)counts->bad, (long long)counts->records, 100 * bad / records,
-        100 * log->limit.value, log->first);
+    TDM_FAIL_IF(bad > log->limit.value * records, TDM_E_DATA,
+                "%lld of %lld records are bad (%.3g%%), more than data.max_bad_records: %.3g%%%s%s",
+                (long long)counts->bad, (long long)counts->records, 100 * bad / records,
+                100 * log->limit.value, told, log->first);
     return TDM_OK;
 }
 

@@ -310,8 +310,7 @@ static tdm_status finish(tdm_training *training)
         return TDM_OK;
     if (state->step == 0)
         return fail_without_rows(training);
-    if (state->position.epoch == 0)
-        TDM_TRY(tdm_bad_record_log_judge(training->bad, 0, true));
+    TDM_TRY(tdm_bad_record_log_judge(training->bad, 0, true));
     if (state->window.rows > 0)
         TDM_TRY(tdm_training_log_window(training));
     if (training->scorer != NULL && state->eval_step != state->step)

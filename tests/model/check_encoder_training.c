@@ -406,6 +406,12 @@ START_TEST(bad_records_are_judged_by_documents)
     ck_assert_ok(
         tdm_texts_train(TDM_TASK_MLM, WITH("data.max_bad_records=10%"), &tdm_go_on, &result));
     ck_assert_int_eq(result.records, 11);
+    remove_run();
+    /* An epoch that a phase has cut off is judged at the end. */
+    const char *phases = "train.phases=[{steps: 1, max_length: 16}, {steps: 2}]";
+    ck_assert_fails(tdm_texts_train(TDM_TASK_MLM, WITH("data.max_bad_records=9%", phases),
+                                    &tdm_from_start, NULL),
+                    TDM_E_DATA, "1 of 11 records are bad (9.09%)");
     ck_assert_int_eq(result.bad_records, 1);
     ck_assert_int_gt(result.rows, 11);
     tdm_texts_end();
