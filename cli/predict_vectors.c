@@ -22,20 +22,6 @@ typedef struct embedding {
     size_t inputs_capacity;
 } embedding;
 
-static tdm_status choose(const char *option, const char *value, const char *const *names,
-                         int fallback, int *out)
-{
-    *out = value == NULL ? fallback : tdm_name_find(names, value);
-    if (*out >= 0)
-        return TDM_OK;
-    int count = 0;
-    while (names[count] != NULL)
-        count++;
-    char advice[TDM_ADVICE_BYTES];
-    return tdm_fail(TDM_E_ARG, "--%s takes one of the words that --help lists, not \"%s\"%s",
-                    option, value, tdm_did_you_mean(value, names, count, advice));
-}
-
 static tdm_status take_vectors(void *context, const float *vectors, int64_t count)
 {
     const embedding *work = context;
@@ -45,12 +31,10 @@ static tdm_status take_vectors(void *context, const float *vectors, int64_t coun
 
 static tdm_status open_parts(embedding *work)
 {
-    static const char *const poolings[] = {"mean", "cls", NULL};
-    static const char *const precisions[] = {"auto", "fp32", "bf16", NULL};
     const tdm_predict_values *values = work->values;
     int pooling, precision;
-    TDM_TRY(choose("pooling", values->pooling, poolings, TDM_POOLING_MEAN, &pooling));
-    TDM_TRY(choose("precision", values->precision, precisions, TDM_PRECISION_FP32, &precision));
+    TDM_TRY(tdm_predict_pooling(values, &pooling));
+    TDM_TRY(tdm_predict_precision(values, TDM_PRECISION_FP32, &precision));
     const tdm_encoder_run_options options = {
         .checkpoint = values->checkpoint,
         .threads = (int)values->threads,
@@ -144,6 +128,10 @@ static tdm_status embed(embedding *work)
 tdm_status tdm_predict_vectors(const tdm_command *command)
 {
     embedding work = {.command = command, .values = command->values};
+    bool has_records;
+    TDM_TRY(tdm_encoder_source_has_records(command->plain[0], &has_records));
+    if (has_records)
+        return tdm_predict_records(command);
     tdm_status status = embed(&work);
     tdm_embedder_destroy(work.embedder);
     tdm_encoder_run_close(work.run);

@@ -81,6 +81,7 @@ void tdm_extract_clear(tdm_extract *extract)
     extract->bad_count = 0;
     extract->rows = 0;
     extract->records = 0;
+    extract->key_count = 0;
     extract->encoding_errors = 0;
     extract->lines = 0;
 }

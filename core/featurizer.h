@@ -71,8 +71,10 @@ typedef struct tdm_extract {
     uint32_t *row_records;          /* [rows]: the record that row r was made of; not filled where
                                        rows are no records */
     size_t row_records_capacity;
-    char *keys;         /* the cells that the extractor was told to keep, row after row */
-    uint64_t *key_ends; /* [rows]: where row r's ends in keys */
+    char *keys;         /* the cells that the extractor was told to keep, row after row, or where
+                           rows are no records good record after good record */
+    uint64_t *key_ends; /* [key_count]: where those of each end in keys */
+    int64_t key_count;
     size_t keys_capacity, key_ends_capacity;
     tdm_bad_record *bad;
     size_t bad_count;

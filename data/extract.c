@@ -28,6 +28,7 @@ struct tdm_extractor {
     parse_scratch **scratch; /* [threads] */
     int32_t *kept_columns;
     int kept_count;
+    bool keeps_text; /* of the one column, not as CSV */
 };
 
 /* One call of tdm_extract_block. */
@@ -91,6 +92,12 @@ tdm_status tdm_extractor_keep(tdm_extractor *extractor, const int32_t *columns, 
     memcpy(extractor->kept_columns, columns, (size_t)count * sizeof *columns);
     extractor->kept_count = count;
     return TDM_OK;
+}
+
+tdm_status tdm_extractor_keep_text(tdm_extractor *extractor, int32_t column)
+{
+    extractor->keeps_text = true;
+    return tdm_extractor_keep(extractor, &column, 1);
 }
 
 const tdm_featurizer *tdm_extractor_featurizer(const tdm_extractor *extractor)
@@ -228,7 +235,7 @@ static char *write_csv_cell(char *to, const char *text, tdm_span cell)
     const char *from = text + cell.begin;
     bool quote = false;
     for (size_t i = 0; i < bytes; i++)
-        quote = quote || from[i] == ',' || from[i] == '"';
+        quote = quote || from[i] == ',' || from[i] == '"' || from[i] == '\n' || from[i] == '\r';
     if (!quote) {
         memcpy(to, from, bytes);
         return to + bytes;
@@ -243,31 +250,44 @@ static char *write_csv_cell(char *to, const char *text, tdm_span cell)
     return to;
 }
 
-static tdm_status keep_cells(extraction *run, int64_t rows)
+/* Behind the keys of the records before. */
+static tdm_status keep_record(extraction *run, size_t record)
 {
     const tdm_extractor *extractor = run->extractor;
-    const parse_scratch *scratch = run->scratch;
     tdm_extract *out = run->out;
     size_t columns = (size_t)tdm_input_format(extractor->input)->column_count;
-    TDM_TRY(tdm_grow(&out->key_ends, &out->key_ends_capacity, (size_t)(out->rows + rows),
+    const tdm_span *cells = run->scratch->cells + record * columns;
+    uint64_t end = out->key_count == 0 ? 0 : out->key_ends[out->key_count - 1];
+    size_t room = 0;
+    for (int k = 0; k < extractor->kept_count; k++) {
+        tdm_span cell = cells[extractor->kept_columns[k]];
+        room += 2 * (size_t)(cell.end - cell.begin) + 3;
+    }
+    TDM_TRY(tdm_grow(&out->keys, &out->keys_capacity, end + room, 1));
+    TDM_TRY(tdm_grow(&out->key_ends, &out->key_ends_capacity, (size_t)out->key_count + 1,
                      sizeof *out->key_ends));
-    uint64_t end = out->rows == 0 ? 0 : out->key_ends[out->rows - 1];
-    for (int64_t i = 0; i < rows; i++) {
-        const tdm_span *cells = scratch->cells + scratch->row_records[i] * columns;
-        size_t room = 0;
-        for (int k = 0; k < extractor->kept_count; k++) {
-            tdm_span cell = cells[extractor->kept_columns[k]];
-            room += 2 * (size_t)(cell.end - cell.begin) + 3;
-        }
-        TDM_TRY(tdm_grow(&out->keys, &out->keys_capacity, end + room, 1));
-        char *to = out->keys + end;
-        for (int k = 0; k < extractor->kept_count; k++) {
-            if (k > 0)
-                *to++ = ',';
-            to = write_csv_cell(to, run->parse.cell_text, cells[extractor->kept_columns[k]]);
-        }
-        end = (uint64_t)(to - out->keys);
-        out->key_ends[out->rows + i] = end;
+    char *to = out->keys + end;
+    for (int k = 0; k < extractor->kept_count; k++) {
+        tdm_span cell = cells[extractor->kept_columns[k]];
+        if (k > 0)
+            *to++ = ',';
+        if (extractor->keeps_text)
+            to = mempcpy(to, run->parse.cell_text + cell.begin, cell.end - cell.begin);
+        else
+            to = write_csv_cell(to, run->parse.cell_text, cell);
+    }
+    out->key_ends[out->key_count++] = (uint64_t)(to - out->keys);
+    return TDM_OK;
+}
+
+static tdm_status keep_cells(extraction *run, bool row_is_record, int64_t rows)
+{
+    const parse_scratch *scratch = run->scratch;
+    for (int64_t i = 0; row_is_record && i < rows; i++)
+        TDM_TRY(keep_record(run, scratch->row_records[i]));
+    for (int64_t r = 0; !row_is_record && r < run->parse.count; r++) {
+        if (!scratch->refused[r])
+            TDM_TRY(keep_record(run, (size_t)r));
     }
     return TDM_OK;
 }
@@ -300,7 +320,7 @@ static tdm_status extract_chunk(extraction *run)
     }
     TDM_TRY(run->status);
     if (run->extractor->kept_count > 0)
-        TDM_TRY(keep_cells(run, rows));
+        TDM_TRY(keep_cells(run, row_is_record, rows));
     for (int64_t i = 0; row_is_record && i < rows; i++)
         out->row_records[out->rows + i] = scratch->record_numbers[scratch->row_records[i]];
     out->rows += rows;

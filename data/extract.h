@@ -23,10 +23,12 @@ TDM_MUST_CHECK tdm_status tdm_extractor_create(const tdm_featurizer *featurizer,
 /* NULL is allowed. */
 void tdm_extractor_destroy(tdm_extractor *extractor);
 
-/* Keeps these columns' cells of every row in extract->keys, as CSV: separated by commas, quoted
- * where they need it; only where rows are records. `columns` is copied. */
+/* Keeps these columns' cells of every good record in extract->keys, as CSV: separated by commas,
+ * quoted where they need it. `columns` is copied. Called once, like the next one in its place. */
 TDM_MUST_CHECK tdm_status tdm_extractor_keep(tdm_extractor *extractor, const int32_t *columns,
                                              int count);
+/* Keeps the cells of one column as they stand. */
+TDM_MUST_CHECK tdm_status tdm_extractor_keep_text(tdm_extractor *extractor, int32_t column);
 
 const tdm_featurizer *tdm_extractor_featurizer(const tdm_extractor *extractor);
 /* Of selection and share: part of the key of a cache. */

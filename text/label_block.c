@@ -1,5 +1,6 @@
 #include "text/label_block.h"
 
+#include "text/label_cells.h"
 #include "text/token_featurizer.h"
 
 int64_t tdm_label_head_words(const tdm_label_spec *spec)
@@ -50,4 +51,25 @@ void tdm_label_record_rows(const tdm_extract *block, int64_t *rows)
         rows[r] = is_bad ? -1 : row++;
         bad += is_bad;
     }
+}
+
+int32_t tdm_label_text_column(const tdm_label_spec *spec)
+{
+    return spec->lines ? 0 : spec->text;
+}
+
+void tdm_label_words(const tdm_label_spec *spec, const char *text, size_t bytes,
+                     void (*take)(void *context, const char *word, size_t bytes), void *context)
+{
+    const tdm_span cell = {0, (uint32_t)bytes};
+    const tdm_records records = {
+        .struct_size = sizeof records, .columns = 1, .count = 1, .text = text, .cells = &cell};
+    tdm_label_spec of_cell = *spec;
+    tdm_slice word, label;
+    tdm_label_reason reason;
+    if (!spec->lines)
+        of_cell.text = 0;
+    tdm_labelled_words words = tdm_words_of(&of_cell, &records, 0);
+    while (tdm_next_word(&words, &word, &label, &reason))
+        take(context, word.text, word.bytes);
 }

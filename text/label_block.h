@@ -28,8 +28,16 @@ typedef struct tdm_label_record {
 bool tdm_label_record_at(const tdm_extract *block, int64_t head, int64_t head_rows,
                          tdm_label_record *out);
 
-/* Which record of the rows each of the block's records is, -1 for bad ones: rows[block->records]. Of a
- * block all of whose records were extracted for predictions, with its bad records in it. */
+/* Which record of the rows each of the block's records is, -1 for bad ones: rows[block->records].
+ * Of a block all of whose records were extracted for predictions, with its bad records in it. */
 void tdm_label_record_rows(const tdm_extract *block, int64_t *rows);
+
+/* The column that a record's words stand in where labels are of tokens. */
+int32_t tdm_label_text_column(const tdm_label_spec *spec);
+
+/* Calls take() for the words of such a record in order, of a spec for predictions; `text` is the
+ * cell of that column. */
+void tdm_label_words(const tdm_label_spec *spec, const char *text, size_t bytes,
+                     void (*take)(void *context, const char *word, size_t bytes), void *context);
 
 #endif

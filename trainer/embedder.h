@@ -11,12 +11,14 @@ typedef enum tdm_pooling {
     TDM_POOLING_CLS = 1,
 } tdm_pooling;
 
-/* Sequences of hidden states, one behind the other. */
+/* Sequences of hidden states. */
 typedef struct tdm_pooling_args {
     tdm_pooling pooling;
     const float *hidden; /* [tokens, stride] */
     int64_t columns, stride;
-    const int32_t *begins; /* [sequences + 1]: tokens */
+    const int32_t *begins;  /* [sequences + 1]: tokens; NULL: padded, and */
+    const int32_t *lengths; /* [sequences], */
+    int64_t row_tokens;     /* from one to the next */
     int64_t sequences;
     float *vectors; /* [sequences, columns] */
 } tdm_pooling_args;

@@ -49,6 +49,18 @@ static tdm_status open_run(const char *folder, const tdm_encoder_source_options 
     return options->settings_only ? TDM_OK : open_run_weights(folder, options->checkpoint, out);
 }
 
+tdm_status tdm_encoder_source_has_records(const char *path, bool *out)
+{
+    tdm_recipe *recipe;
+    TDM_TRY(is_run(path, out));
+    if (!*out)
+        return TDM_OK;
+    TDM_TRY(tdm_recipe_load_run(path, &recipe));
+    *out = recipe->task == TDM_TASK_CLASSIFY;
+    tdm_recipe_free(recipe);
+    return TDM_OK;
+}
+
 /* ---- both ------------------------------------------------------------------------------------ */
 
 static tdm_status open_any(const char *path, const tdm_encoder_source_options *options,

@@ -23,6 +23,9 @@ typedef struct tdm_encoder_source_options {
 TDM_MUST_CHECK tdm_status tdm_encoder_source_open(const char *path,
                                                   const tdm_encoder_source_options *options,
                                                   tdm_encoder_source *out);
+/* *out: it is a run whose records hold texts (task: classify). */
+TDM_MUST_CHECK tdm_status tdm_encoder_source_has_records(const char *path, bool *out);
+
 /* One of zeros is allowed. */
 void tdm_encoder_source_close(tdm_encoder_source *source);
 

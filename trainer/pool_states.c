@@ -13,7 +13,13 @@ static void add_state(float *sum, const float *state, int64_t columns)
 
 static void make_vector(const tdm_pooling_args *args, int64_t sequence)
 {
-    int64_t begin = args->begins[sequence], end = args->begins[sequence + 1];
+    int64_t begin = sequence * args->row_tokens, end;
+    if (args->begins != NULL) {
+        begin = args->begins[sequence];
+        end = args->begins[sequence + 1];
+    } else {
+        end = begin + args->lengths[sequence];
+    }
     float *vector = args->vectors + sequence * args->columns;
     memcpy(vector, args->hidden + begin * args->stride, (size_t)args->columns * sizeof *vector);
     if (args->pooling == TDM_POOLING_CLS)

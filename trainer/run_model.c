@@ -8,7 +8,20 @@
 #include "trainer/run_folder.h"
 #include "trainer/tensor_file.h"
 
-static tdm_status load_weights(tdm_run *run)
+/* All of the checkpoint, or its encoder alone. */
+static tdm_status load_tensors(tdm_run *run, tdm_use use, const char *path,
+                               const tdm_saved_tensor *tensors, int count)
+{
+    int loaded;
+    if (use != TDM_USE_VECTORS)
+        return tdm_tensor_file_load(path, run->backend, tensors, count);
+    TDM_TRY(tdm_tensor_file_load_some(path, run->backend, tensors, count, &loaded));
+    TDM_FAIL_IF(loaded < count, TDM_E_FORMAT, "%s: has %d of the encoder's %d tensors", path,
+                loaded, count);
+    return TDM_OK;
+}
+
+static tdm_status load_weights(tdm_run *run, tdm_use use)
 {
     tdm_saved_tensor *tensors = NULL;
     int count;
@@ -16,7 +29,7 @@ static tdm_status load_weights(tdm_run *run)
     TDM_TRY(tdm_checkpoint_path(run->folder, run->step, TDM_MODEL_FILE, &path));
     tdm_status status = tdm_model_tensors(run->model, &tensors, &count);
     if (status == TDM_OK)
-        status = tdm_tensor_file_load(path, run->backend, tensors, count);
+        status = load_tensors(run, use, path, tensors, count);
     tdm_free(tensors);
     tdm_free(path);
     return status;
@@ -34,11 +47,13 @@ tdm_status tdm_run_create_backend(const tdm_recipe *recipe, tdm_pool *pool, tdm_
 }
 
 /* What was trained in bfloat16 runs in fp32 where there is no other way. */
-static tdm_status choose_precision(tdm_run *run)
+static tdm_status choose_precision(tdm_run *run, int precision)
 {
     tdm_backend_properties device;
     TDM_TRY(run->backend->type->properties(run->backend, &device));
-    if (!device.bf16)
+    if (precision > 0)
+        run->recipe->train.precision = precision - 1;
+    else if (!device.bf16)
         run->recipe->train.precision = TDM_PRECISION_FP32;
     return tdm_recipe_resolve_precision(run->recipe, &device);
 }
@@ -51,11 +66,11 @@ static tdm_status open_run(tdm_run *run, const char *folder, const tdm_run_optio
     tdm_recipe_set_phase(run->recipe, tdm_recipe_phase_of(run->recipe, run->step));
     TDM_TRY(tdm_pool_create(options->threads, &run->pool));
     TDM_TRY(tdm_run_create_backend(run->recipe, run->pool, &run->backend));
-    TDM_TRY(choose_precision(run));
+    TDM_TRY(choose_precision(run, options->precision));
     TDM_TRY(tdm_task_load(run->recipe, folder, run->pool, options->use, &run->format, &run->task));
     TDM_TRY(tdm_task_model(&run->task, run->recipe, run->backend, &run->model));
     TDM_TRY(tdm_model_allocate(run->model, false));
-    TDM_TRY(load_weights(run));
+    TDM_TRY(load_weights(run, options->use));
     return tdm_scorer_create(run->model, &run->task, run->backend, &run->scorer);
 }
 

@@ -11,7 +11,7 @@ struct tdm_predictor {
     tdm_extractor *extractor;
     tdm_block_text text;
     tdm_extract block;
-    tdm_block_scores scores;
+    tdm_block_answers answers;
 };
 
 static tdm_status open_predictor(tdm_predictor *predictor, const char *run,
@@ -23,6 +23,10 @@ static tdm_status open_predictor(tdm_predictor *predictor, const char *run,
         run_options.threads = options->threads;
     }
     TDM_TRY(tdm_run_open(run, &run_options, &predictor->run));
+    TDM_FAIL_IF(predictor->run->recipe->task != TDM_TASK_CTR, TDM_E_UNSUPPORTED,
+                "%s: is a run of task classify, and the predictor answers probabilities of clicks: "
+                "tandem predict answers the others",
+                run);
     TDM_TRY(tdm_memory_input_create(
         predictor->run->format, predictor->run->recipe->data.max_record_bytes, &predictor->input));
     return tdm_extractor_create(predictor->run->task.featurizer,
@@ -50,12 +54,12 @@ static tdm_status answer_block(tdm_predictor *predictor, float *probabilities, i
 {
     tdm_extract *block = &predictor->block;
     TDM_TRY(tdm_extract_block(predictor->extractor, &predictor->text, block));
-    TDM_TRY(tdm_score_block(predictor->run->scorer, block, &predictor->scores));
+    TDM_TRY(tdm_answer_block(predictor->run, block, &predictor->answers));
     for (int64_t r = 0; r < block->records && r < room; r++)
         probabilities[r] = NAN;
     for (int64_t row = 0; row < block->rows; row++) {
         if (block->row_records[row] < room)
-            probabilities[block->row_records[row]] = predictor->scores.probabilities[row];
+            probabilities[block->row_records[row]] = predictor->answers.numbers[row];
     }
     return TDM_OK;
 }
@@ -88,7 +92,7 @@ void tdm_predictor_close(tdm_predictor *predictor)
     tdm_memory_input_destroy(predictor->input);
     tdm_block_text_deinit(&predictor->text);
     tdm_extract_deinit(&predictor->block);
-    tdm_block_scores_deinit(&predictor->scores);
+    tdm_block_answers_deinit(&predictor->answers);
     tdm_run_close(predictor->run);
     tdm_free(predictor);
 }

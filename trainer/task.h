@@ -13,6 +13,7 @@ typedef enum tdm_use {
     TDM_USE_TRAINING = 0,
     TDM_USE_EVALUATION = 1,
     TDM_USE_PREDICTION = 2, /* labels are not looked at */
+    TDM_USE_VECTORS = 3,    /* classify: likewise, and the model is the encoder without a head */
 } tdm_use;
 
 typedef struct tdm_task_type tdm_task_type;

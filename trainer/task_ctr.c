@@ -45,6 +45,7 @@ static tdm_ctr_use use_of(tdm_use use)
     case TDM_USE_EVALUATION:
         return TDM_CTR_EVALUATION;
     case TDM_USE_PREDICTION:
+    case TDM_USE_VECTORS:
         break;
     }
     return TDM_CTR_PREDICTION;

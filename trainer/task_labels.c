@@ -20,13 +20,17 @@ static tdm_text_head head_of(tdm_label_type type)
 }
 
 static tdm_status make(tdm_task *task, const tdm_recipe *recipe, const tdm_record_format *format,
-                       tdm_pool *pool)
+                       tdm_pool *pool, tdm_use use)
 {
     const tdm_label_spec *spec = task->labels;
     int64_t classes = spec->type == TDM_LABEL_REGRESSION ? 1 : spec->classes.size;
     TDM_TRY(tdm_label_featurizer_create(spec, format, &recipe->text, task->tokenizer, pool,
                                         recipe->train.batch_tokens, (int)recipe->data.lanes,
                                         &task->featurizer));
+    if (use == TDM_USE_VECTORS) {
+        task->output = "hidden";
+        return tdm_text_task_finish(task, recipe, TDM_HEAD_NONE, 0);
+    }
     task->output = spec->type == TDM_LABEL_MULTIPLE ? "probabilities" : "logits";
     return tdm_text_task_finish(task, recipe, head_of(spec->type), classes);
 }
@@ -48,7 +52,7 @@ static tdm_status complete_columns(tdm_recipe *recipe, const tdm_record_format *
 
 static tdm_label_use use_of(tdm_use use)
 {
-    return use == TDM_USE_PREDICTION ? TDM_LABEL_PREDICTION : TDM_LABEL_TRAINING;
+    return use >= TDM_USE_PREDICTION ? TDM_LABEL_PREDICTION : TDM_LABEL_TRAINING;
 }
 
 static tdm_status labels_open(tdm_task *task, tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
@@ -57,7 +61,7 @@ static tdm_status labels_open(tdm_task *task, tdm_recipe *recipe, tdm_input *inp
     TDM_TRY(tdm_recipe_label_spec(recipe, input, pool, NULL, use_of(use), &task->labels));
     TDM_TRY(complete_columns(recipe, tdm_input_format(input)));
     TDM_TRY(tdm_recipe_tokenizer(recipe, &task->tokenizer));
-    return make(task, recipe, tdm_input_format(input), pool);
+    return make(task, recipe, tdm_input_format(input), pool, use);
 }
 
 static tdm_status labels_load(tdm_task *task, const tdm_recipe *recipe, const char *folder,
@@ -67,7 +71,7 @@ static tdm_status labels_load(tdm_task *task, const tdm_recipe *recipe, const ch
     TDM_TRY(tdm_label_spec_create(&recipe->labels, NULL, *format, &recipe->data.columns,
                                   use_of(use), &task->labels));
     TDM_TRY(tdm_run_load_tokenizer(folder, &task->tokenizer));
-    return make(task, recipe, *format, pool);
+    return make(task, recipe, *format, pool, use);
 }
 
 static double sum_weights(const tdm_batch *batch)

@@ -23,7 +23,10 @@ static tdm_status masked_open(tdm_task *task, tdm_recipe *recipe, tdm_input *inp
 static tdm_status masked_load(tdm_task *task, const tdm_recipe *recipe, const char *folder,
                               tdm_pool *pool, tdm_use use, tdm_record_format **format)
 {
-    (void)use;
+    TDM_FAIL_IF(use >= TDM_USE_PREDICTION, TDM_E_CONFIG,
+                "%s: is a run of task mlm, whose model has no answers to records: ask it with "
+                "--fill-mask or --embed",
+                folder);
     TDM_TRY(tdm_run_text_format(recipe, folder, format));
     TDM_TRY(tdm_run_load_tokenizer(folder, &task->tokenizer));
     return make(task, recipe, pool);

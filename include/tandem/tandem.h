@@ -68,8 +68,9 @@ typedef struct tdm_predictor_options {
     int threads;     /* 0: one a core */
 } tdm_predictor_options;
 
-/* Opens the run folder `run`, which a training made. `options` may be NULL. The caller owns
- * *predictor and frees it with tdm_predictor_close(). */
+/* Opens the run folder `run`, which a training of clicks made (task: ctr; TDM_E_UNSUPPORTED for
+ * others). `options` may be NULL. The caller owns *predictor and frees it with
+ * tdm_predictor_close(). */
 TDM_API TDM_MUST_CHECK tdm_status tdm_predictor_open(const char *run,
                                                      const tdm_predictor_options *options,
                                                      tdm_predictor **predictor);
