@@ -1,12 +1,14 @@
-/* What predict answers with an encoder: guesses for masks, and vectors. */
+/* What predict answers with an encoder, guesses for masks and vectors, and how eval judges it. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"
 #include "tests/support/pretrained_rig.h"
 #include "tests/support/run_program.h"
 #include "tests/support/text_runs.h"
+#include "tests/support/training.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,7 +100,7 @@ START_TEST(masks_that_cannot_be_filled)
     check_ran(2, NULL, "--fill-mask has a text, and corpus.txt is named besides",
               "tandem predict mlm corpus.txt --fill-mask 'the [MASK]'");
     check_ran(2, NULL, "--top is of --fill-mask", "tandem predict mlm corpus.txt --top 3");
-    check_ran(2, NULL, "--with is of records",
+    check_ran(2, NULL, "--with is of the answers to records",
               "tandem predict mlm --fill-mask '[MASK]' --with label");
     check_ran(2, NULL, "corpus.txt: holds neither a run (recipe.yaml) nor",
               "tandem predict corpus.txt --fill-mask '[MASK]'");
@@ -220,6 +222,40 @@ START_TEST(vectors_that_cannot_be_made)
 }
 END_TEST
 
-TDM_CHECK_MAIN(lines_become_vectors, vectors_of_another_programs_encoder,
-               vectors_that_cannot_be_made, masks_are_filled, lines_are_filled,
-               masks_that_cannot_be_filled)
+/* ---- eval ------------------------------------------------------------------------------------ */
+
+/* What is masked is the same every time. */
+START_TEST(evaluations_are_repeatable)
+{
+    begin();
+    check_ran(0, "", NULL,
+              "for t in 1 1 3; do tandem eval mlm corpus.txt --threads $t | tail -n +2 > now; test "
+              "-f first || cp now first; cmp first now; done");
+    tdm_text_runs_end();
+}
+END_TEST
+
+START_TEST(pseudo_perplexity)
+{
+    begin();
+    check_ran(0, "pseudo-perplexity ", NULL,
+              "head -n 5 corpus.txt > few.txt; tandem eval mlm few.txt --pseudo-perplexity");
+    json_t *json = json_of("tandem eval mlm few.txt --pseudo-perplexity --json");
+    ck_assert_double_eq_tol(log(json_real_value(json_object_get(json, "pseudo_perplexity"))),
+                            json_real_value(json_object_get(json, "pseudo_loss")), 1e-9);
+    ck_assert_int_gt(json_integer_value(json_object_get(json, "tokens")), 10);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "step")), 4);
+    json_decref(json);
+    check_ran(2, NULL, "out: is no run, whose recipe says how files are read",
+              "tandem export mlm -o out --format huggingface && tandem eval out few.txt "
+              "--pseudo-perplexity");
+    ck_assert_ok(tdm_text_train(TDM_TASK_CLASSIFY, "classes", WITH(TINY_MODEL)));
+    check_ran(3, NULL, "has no values for masked.dense.weight",
+              "tandem eval classes lines.tsv --pseudo-perplexity");
+    tdm_text_runs_end();
+}
+END_TEST
+
+TDM_CHECK_MAIN(evaluations_are_repeatable, pseudo_perplexity, lines_become_vectors,
+               vectors_of_another_programs_encoder, vectors_that_cannot_be_made, masks_are_filled,
+               lines_are_filled, masks_that_cannot_be_filled)
