@@ -105,7 +105,6 @@ START_TEST(runs_of_labelled_text)
     ck_assert_str_eq(json_string_value(json_object_get(json_object_get(config, "id2label"), "1")),
                      "O");
     json_decref(config);
-    same_vectors("tags", "t");
     tdm_text_runs_end();
 }
 END_TEST

@@ -135,7 +135,7 @@ static atomic_bool stop;
 static void stop_soon(void *context, int64_t tokens, double share)
 {
     (void)context;
-    ck_assert_int_gt(tokens, 0);
+    ck_assert_int_ge(tokens, 0);
     ck_assert(share > 0 && share <= 1);
     atomic_store(&stop, true);
 }

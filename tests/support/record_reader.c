@@ -115,7 +115,8 @@ static tdm_status read_input(const tdm_reading_options *options, tdm_input *inpu
     ck_assert_int_le(count, 8);
     TDM_TRY(tdm_extractor_create(&tdm_row_featurizer, input, pool, options->selection,
                                  options->hold_out, &extractor));
-    tdm_status status = tdm_extractor_keep(extractor, columns, count);
+    tdm_status status = count == 1 ? tdm_extractor_keep_text(extractor, columns[0])
+                                   : tdm_extractor_keep(extractor, columns, count);
     if (status == TDM_OK)
         status = read_blocks(extractor, options->in_order, out);
     tdm_extractor_destroy(extractor);

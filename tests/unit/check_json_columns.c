@@ -55,7 +55,7 @@ START_TEST(test_truth_and_lists)
 {
     check_records("{\"a\": true, \"b\": false, \"c\": []}\n"
                   "{\"a\": [\"x\", \"y z\"], \"b\": [1, 2.5, true, null], \"c\": [\"p\\nq\"]}\n",
-                  "<true,false,><x\ny z\n,1\n2.5\ntrue\n\n,p q\n>", "");
+                  "<true,false,><\"x\ny z\n\",\"1\n2.5\ntrue\n\n\",\"p q\n\">", "");
 }
 END_TEST
 
