@@ -105,6 +105,7 @@ static tdm_status write_answer(void *context, const tdm_mask_answer *answer)
 {
     filling *work = context;
     tdm_text text = {0};
+    TDM_FAIL_IF(atomic_load(work->command->cancel), TDM_E_CANCELLED, "stopped");
     tdm_status status =
         work->values->json ? append_json(work, answer, &text) : append_answer(work, answer, &text);
     if (status == TDM_OK)

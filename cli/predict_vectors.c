@@ -18,13 +18,27 @@ typedef struct embedding {
     tdm_encoder_run *run;
     tdm_embedder *embedder;
     tdm_vector_output *output;
+    tdm_line_reader *reader;
+    tdm_progress progress;
+    int64_t added; /* lines */
     tdm_text_input *inputs;
     size_t inputs_capacity;
 } embedding;
 
+/* Lines are read ahead of the model. */
+static void tell_progress(embedding *work)
+{
+    int64_t done = tdm_embedder_counts_get(work->embedder).texts;
+    double read = tdm_line_reader_share(work->reader);
+    if (!tdm_vector_output_is_stdout(work->output))
+        tdm_progress_rows(&work->progress, done, read * (double)done / (double)work->added);
+}
+
 static tdm_status take_vectors(void *context, const float *vectors, int64_t count)
 {
-    const embedding *work = context;
+    embedding *work = context;
+    TDM_FAIL_IF(atomic_load(work->command->cancel), TDM_E_CANCELLED, "stopped");
+    tell_progress(work);
     return tdm_vector_output_write(work->output, work->run->pool, vectors, count,
                                    work->run->hidden);
 }
@@ -57,47 +71,37 @@ static tdm_status add_lines(embedding *work, const tdm_line_batch *batch)
     for (int64_t i = 0; i < batch->count; i++)
         work->inputs[i] =
             (tdm_text_input){.text = batch->lines[i].text, .bytes = batch->lines[i].bytes};
+    work->added += batch->count;
     return tdm_embedder_add(work->embedder, work->inputs, batch->count);
 }
 
 /* Where somebody waits for the answers to what was read so far, they are given. */
-static tdm_status answer_eagerly(const embedding *work, const tdm_line_reader *reader)
+static tdm_status answer_eagerly(const embedding *work)
 {
-    if (!tdm_line_reader_is_eager(reader))
+    if (!tdm_line_reader_is_eager(work->reader))
         return TDM_OK;
     TDM_TRY(tdm_embedder_finish(work->embedder));
     return tdm_vector_output_flush(work->output);
 }
 
-static tdm_status embed_lines(embedding *work, tdm_line_reader *reader)
+static tdm_status embed_lines(embedding *work)
 {
-    tdm_progress progress;
-    tdm_progress_init(&progress, "embedding", 10);
-    tdm_status status = TDM_OK;
-    for (tdm_line_batch batch = {.count = 1}; batch.count > 0 && status == TDM_OK;) {
-        status = atomic_load(work->command->cancel) ? tdm_fail(TDM_E_CANCELLED, "stopped")
-                                                    : tdm_line_reader_next(reader, &batch);
-        if (status == TDM_OK)
-            status = add_lines(work, &batch);
-        if (status == TDM_OK)
-            status = answer_eagerly(work, reader);
-        if (!tdm_vector_output_is_stdout(work->output))
-            tdm_progress_rows(&progress, tdm_embedder_counts_get(work->embedder).texts,
-                              tdm_line_reader_share(reader));
+    for (tdm_line_batch batch = {.count = 1}; batch.count > 0;) {
+        TDM_FAIL_IF(atomic_load(work->command->cancel), TDM_E_CANCELLED, "stopped");
+        TDM_TRY(tdm_line_reader_next(work->reader, &batch));
+        TDM_TRY(add_lines(work, &batch));
+        TDM_TRY(answer_eagerly(work));
     }
-    if (status == TDM_OK)
-        status = tdm_embedder_finish(work->embedder);
-    tdm_progress_end(&progress);
-    return status;
+    return tdm_embedder_finish(work->embedder);
 }
 
 static tdm_status embed_files(embedding *work)
 {
     const tdm_strings names = tdm_command_files(work->command, 1);
-    tdm_line_reader *reader;
-    TDM_TRY(tdm_line_reader_create(&names, work->command->cancel, &reader));
-    tdm_status status = embed_lines(work, reader);
-    tdm_line_reader_destroy(reader);
+    TDM_TRY(tdm_line_reader_create(&names, work->command->cancel, &work->reader));
+    tdm_progress_init(&work->progress, "embedding", 10);
+    tdm_status status = embed_lines(work);
+    tdm_progress_end(&work->progress);
     return status;
 }
 
@@ -133,6 +137,7 @@ tdm_status tdm_predict_vectors(const tdm_command *command)
     if (has_records)
         return tdm_predict_records(command);
     tdm_status status = embed(&work);
+    tdm_line_reader_destroy(work.reader);
     tdm_embedder_destroy(work.embedder);
     tdm_encoder_run_close(work.run);
     tdm_vector_output_close(work.output);

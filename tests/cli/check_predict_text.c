@@ -190,6 +190,18 @@ START_TEST(vectors_of_another_programs_encoder)
 }
 END_TEST
 
+/* What could not be finished is not there. */
+START_TEST(interrupted_vectors_leave_no_file)
+{
+    begin();
+    check_ran(0, "code 143\n", "No such file",
+              "yes 'the river of light and stone' | head -n 4000000 > many.txt\n" TDM_TANDEM
+              " predict mlm many.txt --embed -o part.npy & embed=$!\nsleep 1\n"
+              "kill -TERM $embed; wait $embed; echo code $?; ls part.npy*; true");
+    tdm_text_runs_end();
+}
+END_TEST
+
 START_TEST(vectors_that_cannot_be_made)
 {
     begin();
@@ -257,5 +269,6 @@ START_TEST(pseudo_perplexity)
 END_TEST
 
 TDM_CHECK_MAIN(evaluations_are_repeatable, pseudo_perplexity, lines_become_vectors,
-               vectors_of_another_programs_encoder, vectors_that_cannot_be_made, masks_are_filled,
-               lines_are_filled, masks_that_cannot_be_filled)
+               vectors_of_another_programs_encoder, interrupted_vectors_leave_no_file,
+               vectors_that_cannot_be_made, masks_are_filled, lines_are_filled,
+               masks_that_cannot_be_filled)
