@@ -64,17 +64,18 @@ done:
     return status;
 }
 
-/* One epoch without evaluations and checkpoints on the way, into the temporary folder. What the
+/* One epoch without evaluations, checkpoints and phases on the way, into the temporary folder. What the
  * user says comes later and wins, but for the folder. */
-static tdm_status make_arguments(bench *run)
+static tdm_status make_arguments(bench *run, bool is_ctr)
 {
     static const char *const first[] = {"data.eval=~",
                                         "data.cache=off",
                                         "train.epochs=1",
                                         "checkpoint.every_steps=0",
                                         "checkpoint.every_minutes=0",
-                                        "checkpoint.keep_best=none"};
-    int first_count = (int)(sizeof first / sizeof first[0]);
+                                        "checkpoint.keep_best=none",
+                                        "train.phases=[]"};
+    int first_count = (int)(sizeof first / sizeof first[0]) - is_ctr; /* which has no phases */
     int count = first_count + run->command->override_count + 1;
     TDM_TRY(tdm_format(&run->output, "output.dir=%s/run", run->folder));
     TDM_TRY(tdm_alloc((size_t)count, sizeof *run->overrides, &run->overrides));
@@ -200,7 +201,7 @@ static tdm_status run_in_folder(bench *run)
     TDM_TRY(find_task(run, &is_ctr));
     if (is_ctr && run->command->plain_count == 1)
         TDM_TRY(make_log(run, values->rows));
-    TDM_TRY(make_arguments(run));
+    TDM_TRY(make_arguments(run, is_ctr));
     TDM_TRY(measure_limit(run));
     TDM_TRY(train(run));
     TDM_TRY(measure_limit(run));

@@ -33,19 +33,49 @@ static tdm_status refuse(const tdm_recipe *recipe, const char *section, const ch
     return tdm_fail(TDM_E_CONFIG, "%s: %s.%s: %s", recipe->path, section, key, message);
 }
 
-static tdm_status check_phase(const tdm_recipe *recipe, const tdm_phase *phase)
+/* At the phase's own value where it has one, else as refuse(). */
+static tdm_status refuse_in_phase(const tdm_recipe *recipe, int64_t phase, const char *section,
+                                  const char *key, const char *message)
 {
-    const tdm_bert_options *model = recipe->model_options;
+    const tdm_config_node *item =
+        tdm_config_item(tdm_recipe_node(recipe, "train", "phases"), phase);
+    const tdm_config_node *own = tdm_config_get(item, key);
+    return own != NULL ? tdm_config_fail(own, "%s", message)
+                       : refuse(recipe, section, key, message);
+}
+
+static tdm_status check_phase_tokens(const tdm_recipe *recipe, int64_t index,
+                                     const tdm_phase *phase)
+{
     long long lanes = recipe->data.lanes, tokens = phase->batch_tokens;
-    long long length = phase->max_length;
+    long long part = phase->micro_batch_tokens, length = phase->max_length;
     char message[256];
     if (tokens / lanes < length) {
         snprintf(message, sizeof message,
                  "%lld is %lld for each of data.lanes, %lld, less than text.max_length, %lld: %lld "
                  "would be enough",
                  tokens, tokens / lanes, lanes, length, length * lanes);
-        return refuse(recipe, "train", "batch_tokens", message);
+        return refuse_in_phase(recipe, index, "train", "batch_tokens", message);
     }
+    if (part > 0 && part < length) {
+        snprintf(message, sizeof message, "%lld is less than text.max_length, %lld", part, length);
+        return refuse_in_phase(recipe, index, "train", "micro_batch_tokens", message);
+    }
+    return TDM_OK;
+}
+
+static tdm_status check_phase(const tdm_recipe *recipe, int64_t index)
+{
+    const tdm_bert_options *model = recipe->model_options;
+    const tdm_phase phase = tdm_recipe_phase_get(recipe, index);
+    long long length = phase.max_length;
+    char message[256];
+    if (length < TDM_MIN_SEQUENCE_LENGTH) {
+        snprintf(message, sizeof message, "expected 0 or a whole number from %d on, not %lld",
+                 TDM_MIN_SEQUENCE_LENGTH, length);
+        return refuse_in_phase(recipe, index, "text", "max_length", message);
+    }
+    TDM_TRY(check_phase_tokens(recipe, index, &phase));
     if (model->positions == TDM_POSITION_LEARNED && length > model->max_positions) {
         snprintf(message, sizeof message, "%lld is less than text.max_length, %lld",
                  (long long)model->max_positions, length);
@@ -59,10 +89,8 @@ static tdm_status check_text(const tdm_recipe *recipe)
 {
     const tdm_bert_options *model = recipe->model_options;
     char message[256];
-    for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
-        tdm_phase phase = tdm_recipe_phase_get(recipe, i);
-        TDM_TRY(check_phase(recipe, &phase));
-    }
+    for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++)
+        TDM_TRY(check_phase(recipe, i));
     if (model->hidden % model->heads != 0) {
         snprintf(message, sizeof message, "%lld is not a multiple of model.heads, %lld",
                  (long long)model->hidden, (long long)model->heads);
@@ -140,6 +168,18 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
         return refuse(recipe, "data", "eval",
                       "hold_out reads the training data again, which standard input does not "
                       "allow: name files for evaluation");
+    if (train->phases.count > 1)
+        return refuse(recipe, "train", "phases",
+                      "each reads its data anew, which standard input does not allow: name files");
+    return TDM_OK;
+}
+
+/* Phases end after their steps; where an epoch were the last one, those behind it would be left out. */
+static tdm_status check_length(const tdm_recipe *recipe)
+{
+    if (recipe->train.phases.count > 1 && recipe->train.epochs > 0)
+        return refuse(recipe, "train", "epochs",
+                      "train.phases say how long the training is: leave it out, or take 0");
     return TDM_OK;
 }
 
@@ -151,5 +191,5 @@ tdm_status tdm_recipe_check_training(const tdm_recipe *recipe)
     if (names_stdin(&recipe->eval.files))
         return refuse(recipe, "data", "eval",
                       "evaluations read their data again, which standard input does not allow");
-    return tdm_recipe_reads_stdin(recipe) ? check_stdin(recipe) : TDM_OK;
+    return tdm_recipe_reads_stdin(recipe) ? check_stdin(recipe) : check_length(recipe);
 }

@@ -344,6 +344,17 @@ START_TEST(phases_that_do_not_fit)
                    WITH("train.phases=[{steps: 3}, {steps: 4, max_length: 256}]"));
     assert_refused("train.micro_batch_tokens: 20 is less than text.max_length, 32",
                    WITH("train.micro_batch_tokens=20"));
+    assert_refused("train.phases[1].micro_batch_tokens: 40 is less than text.max_length, 64",
+                   WITH("train.phases=[{steps: 3}, {steps: 4, max_length: 64, "
+                        "micro_batch_tokens: 40}]"));
+    assert_refused("train.phases[0].batch_tokens: 64 is 16 for each of data.lanes, 4",
+                   WITH("train.phases=[{steps: 3, batch_tokens: 64}, {steps: 4}]"));
+    assert_refused("train.phases[0].max_length: expected 0 or a whole number from 8 on, not 1",
+                   WITH("train.phases=[{steps: 3, max_length: 1}, {steps: 4}]"));
+    assert_refused("train.epochs: train.phases say how long the training is",
+                   WITH("train.phases=[{steps: 3}, {steps: 4, max_length: 16}]", "train.epochs=1"));
+    assert_refused("train.phases: each reads its data anew",
+                   WITH("train.phases=[{steps: 3}, {steps: 4}]", "data.train=[-]"));
     tdm_texts_end();
 }
 END_TEST
