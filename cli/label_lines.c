@@ -1,6 +1,7 @@
 #include "cli/label_lines.h"
 
 #include "core/json.h"
+#include "data/utf8.h"
 #include "text/label_block.h"
 
 #include <string.h>
@@ -20,7 +21,9 @@ static int64_t likeliest(const float *probabilities, int64_t count)
 /* As CSV (RFC 4180). */
 static tdm_status append_csv(tdm_text *text, const char *cell, size_t bytes)
 {
-    bool quote = memchr(cell, ',', bytes) != NULL || memchr(cell, '"', bytes) != NULL;
+    bool quote = false;
+    for (size_t i = 0; i < bytes; i++)
+        quote = quote || strchr(",\"\r\n", cell[i]) != NULL;
     if (!quote)
         return tdm_text_printf(text, "%.*s", (int)bytes, cell);
     TDM_TRY(tdm_text_printf(text, "\""));
@@ -88,6 +91,25 @@ static json_t *class_json(const tdm_label_spec *spec, int64_t class)
     return json_stringn(name, bytes);
 }
 
+/* A word of any bytes: U+FFFD stands for those that are no UTF-8. NULL without memory. */
+static json_t *word_json(const char *word, size_t bytes)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    tdm_text text = {0};
+    tdm_status status = TDM_OK;
+    if (tdm_utf8_valid(word, bytes))
+        return json_stringn(word, bytes);
+    for (size_t at = 0; at < bytes && status == TDM_OK; at++) {
+        size_t valid = tdm_utf8_error(word + at, bytes - at);
+        status = tdm_text_printf(&text, "%.*s%s", (int)valid, word + at,
+                                 at + valid < bytes ? replacement : "");
+        at += valid;
+    }
+    json_t *json = status == TDM_OK ? json_stringn(text.bytes, text.length) : NULL;
+    tdm_text_free(&text);
+    return json;
+}
+
 static tdm_status write_word(word_writer *writer, const char *word, size_t bytes,
                              const float *probabilities)
 {
@@ -100,7 +122,7 @@ static tdm_status write_word(word_writer *writer, const char *word, size_t bytes
                                name);
     }
     json_t *one = json_object();
-    bool failed = json_object_set_new(one, "word", json_stringn(word, bytes)) != 0;
+    bool failed = json_object_set_new(one, "word", word_json(word, bytes)) != 0;
     if (class < 0)
         failed |= json_object_set_new(one, "class", json_null()) != 0;
     else

@@ -133,8 +133,9 @@ static void number_text(const json_t *json, char text[32])
     }
 }
 
-/* Appends to scratch behind *used what a value is as a cell, an item of a list with `end` behind it. False
- * where it can be none. */
+/* Appends to scratch behind *used what a value is as a cell, or an item of a list; *good is false where it
+ * can be none. A line feed ends each item, so that a cell that ends with one is a list: one at the end of a
+ * text, or within an item, becomes a blank. */
 static tdm_status append_value(tdm_parse *parse, const json_t *value, bool item, size_t *used,
                                bool *good)
 {
@@ -155,7 +156,7 @@ static tdm_status append_value(tdm_parse *parse, const json_t *value, bool item,
     TDM_TRY(reserve(parse, *used + bytes + 1));
     char *to = parse->scratch->bytes + TDM_TEXT_PADDING + *used;
     memcpy(to, text, bytes);
-    for (size_t i = 0; item && i < bytes; i++)
+    for (size_t i = item || bytes == 0 ? 0 : bytes - 1; i < bytes; i++)
         to[i] = to[i] == '\n' ? ' ' : to[i];
     if (item)
         to[bytes] = '\n';

@@ -1,5 +1,6 @@
 #include "text/label_classes.h"
 
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/number.h"
 #include "data/block_stream.h"
@@ -8,20 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More than people tell apart, where nearly each comes once. */
+#define MANY_CLASSES 50
+
 /* ---- a featurizer that notes labels and makes no rows ---------------------------------------- */
+
+/* What a thread saw. */
+typedef struct seen_labels {
+    tdm_vocabulary names;
+    int64_t count;
+} seen_labels;
 
 typedef struct class_finder {
     tdm_featurizer base;
     const tdm_label_spec *spec;
     bool has_header;
-    tdm_vocabulary *seen; /* [threads] */
+    seen_labels *seen; /* [threads] */
     int threads;
 } class_finder;
 
-static tdm_status note_label(const class_finder *finder, tdm_vocabulary *seen, tdm_slice label)
+static tdm_status note_name(const class_finder *finder, tdm_vocabulary *seen, tdm_slice label)
 {
     const char *name = finder->spec->label_name;
-    if (label.bytes == 0 || tdm_vocabulary_find(seen, label.text, label.bytes) >= 0)
+    if (tdm_vocabulary_find(seen, label.text, label.bytes) >= 0)
         return TDM_OK;
     bool is_name = label.bytes == strlen(name) && memcmp(label.text, name, label.bytes) == 0;
     TDM_FAIL_IF(
@@ -39,7 +49,15 @@ static tdm_status note_label(const class_finder *finder, tdm_vocabulary *seen, t
     return tdm_vocabulary_add(seen, (uint32_t)seen->size, label.text, label.bytes, NULL);
 }
 
-static tdm_status note_words(const class_finder *finder, tdm_vocabulary *seen,
+static tdm_status note_label(const class_finder *finder, seen_labels *seen, tdm_slice label)
+{
+    if (label.bytes == 0)
+        return TDM_OK;
+    seen->count++;
+    return note_name(finder, &seen->names, label);
+}
+
+static tdm_status note_words(const class_finder *finder, seen_labels *seen,
                              const tdm_records *records, int64_t record)
 {
     tdm_labelled_words words = tdm_words_of(finder->spec, records, record);
@@ -50,7 +68,7 @@ static tdm_status note_words(const class_finder *finder, tdm_vocabulary *seen,
     return TDM_OK;
 }
 
-static tdm_status note_record(const class_finder *finder, tdm_vocabulary *seen,
+static tdm_status note_record(const class_finder *finder, seen_labels *seen,
                               const tdm_records *records, int64_t record)
 {
     const tdm_label_spec *spec = finder->spec;
@@ -122,12 +140,13 @@ static int compare_names(const void *a, const void *b)
 /* What the first thread saw grows by what the others did. */
 static tdm_status merge(const class_finder *finder)
 {
-    tdm_vocabulary *all = &finder->seen[0];
+    seen_labels *all = &finder->seen[0];
     for (int t = 1; t < finder->threads; t++) {
-        const tdm_vocabulary *seen = &finder->seen[t];
+        const tdm_vocabulary *seen = &finder->seen[t].names;
+        all->count += finder->seen[t].count;
         for (int64_t i = 0; i < seen->size; i++) {
             const tdm_slice label = {seen->text + seen->begins[i], seen->bytes[i]};
-            TDM_TRY(note_label(finder, all, label));
+            TDM_TRY(note_name(finder, &all->names, label));
         }
     }
     return TDM_OK;
@@ -135,13 +154,18 @@ static tdm_status merge(const class_finder *finder)
 
 static tdm_status list_names(const class_finder *finder, tdm_strings *out)
 {
-    const tdm_vocabulary *all = &finder->seen[0];
+    const tdm_vocabulary *all = &finder->seen[0].names;
     const char *column = finder->spec->label_name;
     TDM_FAIL_IF(all->size == 0, TDM_E_DATA, "labels.column: no record has a label in %s", column);
     TDM_FAIL_IF(all->size == 1 && finder->spec->type != TDM_LABEL_MULTIPLE, TDM_E_DATA,
                 "labels.column: every record has the same label in %s, %.*s: there is nothing to "
                 "learn",
                 column, (int)all->bytes[0], all->text);
+    if (all->size > MANY_CLASSES && 2 * all->size > finder->seen[0].count)
+        tdm_warn(
+            "labels.column: %s has %lld different labels, and has %lld in all: is it the right "
+            "column?",
+            column, (long long)all->size, (long long)finder->seen[0].count);
     TDM_TRY(tdm_alloc((size_t)all->size, sizeof *out->items, &out->items));
     for (; out->count < all->size; out->count++)
         TDM_TRY(tdm_strndup(all->text + all->begins[out->count], all->bytes[out->count],
@@ -175,7 +199,7 @@ tdm_status tdm_label_classes_find(const tdm_label_spec *spec, tdm_input *input, 
     if (status != TDM_OK)
         tdm_strings_free(out);
     for (int i = 0; finder.seen != NULL && i < finder.threads; i++)
-        tdm_vocabulary_deinit(&finder.seen[i]);
+        tdm_vocabulary_deinit(&finder.seen[i].names);
     tdm_free(finder.seen);
     return status;
 }

@@ -94,13 +94,24 @@ static tdm_status check_separator(const tdm_label_options *options, const tdm_da
     return TDM_OK;
 }
 
-static tdm_status check_class(const tdm_label_options *options, int64_t index,
+static const char blanks[] = " \t\n\v\f\r";
+
+/* So that no cell can say the class. */
+static bool holds_separator(const tdm_label_options *options, const char *name)
+{
+    char separator = tdm_label_separator(options);
+    if (options->type != TDM_LABEL_MULTIPLE && options->type != TDM_LABEL_TOKENS)
+        return false;
+    return separator == '\0' ? strpbrk(name, blanks) != NULL : strchr(name, separator) != NULL;
+}
+
+/* `in_lists`: labels may stand in lists, where nothing separates them. */
+static tdm_status check_class(const tdm_label_options *options, int64_t index, bool in_lists,
                               const tdm_config_node *section, tdm_vocabulary *seen)
 {
     const char *name = options->classes.items[index];
     size_t bytes = strlen(name);
-    char separator = tdm_label_separator(options), message[256];
-    static const char blanks[] = " \t\n\v\f\r";
+    char message[256];
     int64_t before;
     if (bytes == 0 || strchr(blanks, name[0]) != NULL || strchr(blanks, name[bytes - 1]) != NULL)
         return refuse(section, "classes", "a name is empty, or begins or ends with a blank");
@@ -109,8 +120,7 @@ static tdm_status check_class(const tdm_label_options *options, int64_t index,
         snprintf(message, sizeof message, "names %.200s twice", name);
         return refuse(section, "classes", message);
     }
-    bool splits = options->type == TDM_LABEL_MULTIPLE && strchr(name, separator) != NULL;
-    if (splits || (options->type == TDM_LABEL_TOKENS && strpbrk(name, blanks) != NULL)) {
+    if (!in_lists && holds_separator(options, name)) {
         snprintf(message, sizeof message, "%.200s holds what separates labels (labels.separator)",
                  name);
         return refuse(section, "classes", message);
@@ -118,8 +128,10 @@ static tdm_status check_class(const tdm_label_options *options, int64_t index,
     return TDM_OK;
 }
 
-static tdm_status check_classes(const tdm_label_options *options, const tdm_config_node *section)
+static tdm_status check_classes(const tdm_label_options *options, const tdm_data_options *data,
+                                const tdm_config_node *section)
 {
+    bool in_lists = tdm_record_formats[data->format] == &tdm_format_jsonl;
     int64_t count = options->classes.count;
     if (options->type == TDM_LABEL_REGRESSION) {
         bool named = count != 1 || strcmp(options->classes.items[0], "auto") != 0;
@@ -134,7 +146,7 @@ static tdm_status check_classes(const tdm_label_options *options, const tdm_conf
     tdm_vocabulary seen = {0};
     tdm_status status = TDM_OK;
     for (int64_t i = 0; i < count && status == TDM_OK; i++)
-        status = check_class(options, i, section, &seen);
+        status = check_class(options, i, in_lists, section, &seen);
     tdm_vocabulary_deinit(&seen);
     return status;
 }
@@ -158,5 +170,5 @@ tdm_status tdm_label_options_check(const tdm_label_options *options, const tdm_d
 {
     TDM_TRY(check_columns(options, section));
     TDM_TRY(check_separator(options, data, section));
-    return check_classes(options, section);
+    return check_classes(options, data, section);
 }

@@ -281,6 +281,37 @@ START_TEST(words_that_are_no_tokens)
 }
 END_TEST
 
+/* Lines of words stay as they are; JSON has U+FFFD for what is no UTF-8. */
+START_TEST(words_that_are_no_text)
+{
+    begin_words();
+    check_ran(0, "the caf\xe9\xa0s", NULL,
+              "printf 'the\ncaf\\351\\240s\n' | tandem predict run - | cut -f1 | paste -sd' '");
+    check_ran(0, "\"word\": \"caf\xef\xbf\xbd\xef\xbf\xbds\"", NULL,
+              "printf 'the\ncaf\\351\\240s\n' | tandem predict run - --json");
+    tdm_text_runs_end();
+}
+END_TEST
+
+/* Labels of lists may hold what separates those of texts, and line feeds. */
+START_TEST(classes_of_lists)
+{
+    static const char make[] =
+        "for i in 1 2 3 4; do printf '{\"text\": \"the light\", \"label\": [\"a,b\", \"c\"]}\n"
+        "{\"text\": \"of light\", \"label\": \"d,c\\\\n\"}\n'; done > l.jsonl";
+    tdm_text_runs_begin();
+    check_ran(0, "", NULL, make);
+    ck_assert_ok(tdm_text_train(TDM_TASK_CLASSIFY, "run",
+                                WITH(TINY_MODEL, LEARN, "labels={type: multiple}",
+                                     "data.format=jsonl", "data.columns=[label, text]",
+                                     tdm_text_override("data.train=", "l.jsonl"))));
+    check_ran(0, "{\"a,b\": ", NULL, "tandem predict run l.jsonl --json | head -n 1");
+    check_ran(0, "\"a,b\",0.", NULL, "tandem predict run l.jsonl | head -n 1");
+    check_ran(0, "classes: [\"a,b\", c, d]", NULL, "cat run/recipe.yaml");
+    tdm_text_runs_end();
+}
+END_TEST
+
 START_TEST(words_of_columns)
 {
     static const char make[] =
@@ -347,5 +378,5 @@ END_TEST
 TDM_CHECK_MAIN(classes_are_those_that_eval_counts, labels_are_not_looked_at,
                bad_records_have_empty_answers, json_has_all_probabilities, pairs_are_answered,
                columns_of_json, several_classes, numbers_are_those_that_eval_measures,
-               words_have_classes, words_that_are_no_tokens, words_of_columns,
-               records_become_vectors, what_has_no_answer)
+               words_have_classes, words_that_are_no_tokens, words_that_are_no_text,
+               classes_of_lists, words_of_columns, records_become_vectors, what_has_no_answer)

@@ -56,6 +56,9 @@ START_TEST(test_truth_and_lists)
     check_records("{\"a\": true, \"b\": false, \"c\": []}\n"
                   "{\"a\": [\"x\", \"y z\"], \"b\": [1, 2.5, true, null], \"c\": [\"p\\nq\"]}\n",
                   "<true,false,><\"x\ny z\n\",\"1\n2.5\ntrue\n\n\",\"p q\n\">", "");
+    /* Lists end with a line feed, texts do not. */
+    check_records("{\"a\": \"x\\ny\\n\", \"b\": \"\\n\", \"c\": [\"\\n\", \"\"]}\n",
+                  "<\"x\ny \", ,\" \n\n\">", "");
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* Recipes of labelled text: their sections, defaults and checks, and the classes that complete them. */
 #include "core/file.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"
 #include "tests/support/data_rig.h"
@@ -130,8 +131,15 @@ START_TEST(test_classes_that_are_refused)
     assert_bad_labels("type: tokens, classes: ['a b', c]", "a b holds what separates labels");
     static const char *const one[] = {"labels={type: multiple, classes: [a]}"};
     tdm_recipe_free(parse_good(minimal, one, 1));
+    assert_bad_labels("type: tokens, separator: pipe, classes: ['a|b', c]", "a|b holds what");
     static const char *const comma[] = {"labels={classes: ['a, b', c]}"};
     tdm_recipe_free(parse_good(minimal, comma, 1));
+    static const char *const blank[] = {
+        "labels={type: tokens, separator: pipe, classes: [a b, c]}"};
+    tdm_recipe_free(parse_good(minimal, blank, 1));
+    static const char *const lists[] = {"labels={type: multiple, classes: ['a,b', c]}",
+                                        "data.format=jsonl"};
+    tdm_recipe_free(parse_good(minimal, lists, 2));
 }
 END_TEST
 
@@ -236,6 +244,42 @@ START_TEST(test_classes_complete_the_recipe)
 }
 END_TEST
 
+static char warning[256];
+
+static void note_warning(void *context, tdm_log_level level, const char *message)
+{
+    (void)context;
+    (void)level;
+    snprintf(warning, sizeof warning, "%s", message);
+}
+
+/* A text in the place of the label is another one in each record. */
+START_TEST(test_a_column_that_is_no_label)
+{
+    char folder[TDM_FOLDER_BYTES], *override, text[4096];
+    int length = snprintf(text, sizeof text, "label\ttext\n");
+    tdm_new_folder(folder);
+    for (int i = 0; i < 100; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "no %d\ta\n", i);
+    char *path = tdm_data_rig_put_text(folder, "a.tsv", text);
+    ck_assert_ok(tdm_format(&override, "data.train=%s", path));
+    tdm_recipe *recipe = parse_good(minimal, (const char *const *)&override, 1);
+    tdm_label_spec *spec;
+    tdm_log_set_sink(note_warning, NULL);
+    find_classes(recipe, TDM_LABEL_TRAINING, &spec);
+    tdm_log_set_sink(NULL, NULL);
+    ck_assert_int_eq(spec->classes.size, 100);
+    ck_assert_str_eq(warning,
+                     "labels.column: label has 100 different labels, and has 100 in all: is "
+                     "it the right column?");
+    tdm_label_spec_destroy(spec);
+    tdm_recipe_free(recipe);
+    tdm_free(override);
+    tdm_free(path);
+    ck_assert_ok(tdm_folder_remove(folder));
+}
+END_TEST
+
 START_TEST(test_standard_input_has_no_second_pass)
 {
     static const char *const overrides[] = {"data.train=['-']", "data.columns=[label, text]"};
@@ -282,4 +326,5 @@ END_TEST
 TDM_CHECK_MAIN(test_defaults, test_records_that_follow, test_what_is_refused,
                test_classes_that_are_refused, test_combinations_that_are_refused,
                test_emitted_recipes_load, test_classes_complete_the_recipe,
-               test_standard_input_has_no_second_pass, test_out_of_memory)
+               test_a_column_that_is_no_label, test_standard_input_has_no_second_pass,
+               test_out_of_memory)
