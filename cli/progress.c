@@ -122,17 +122,33 @@ void tdm_progress_show(tdm_progress *progress, const char *format, ...)
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static size_t append_epoch(char *line, size_t bytes, const tdm_train_status *status)
+/* A line being made; what does not fit is left out. */
+typedef struct text_line {
+    char text[LINE_BYTES];
+    size_t length;
+} text_line;
+
+static void append(text_line *line, const char *format, ...) TDM_PRINTF(2, 3);
+
+static void append(text_line *line, const char *format, ...)
 {
-    int length;
+    size_t room = sizeof line->text - line->length;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line->text + line->length, room, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        line->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* The one that is running, or has ended. */
+static void append_epoch(text_line *line, const tdm_train_status *status)
+{
+    long long epoch = status->epoch + (status->event != TDM_EVENT_EPOCH);
     if (status->epochs > 1)
-        length = snprintf(line, bytes, "epoch %lld/%lld  ", (long long)status->epoch + 1,
-                          (long long)status->epochs);
+        append(line, "epoch %lld/%lld  ", epoch, (long long)status->epochs);
     else if (status->epochs == 0)
-        length = snprintf(line, bytes, "epoch %lld  ", (long long)status->epoch + 1);
-    else
-        length = snprintf(line, bytes, "%s", "");
-    return (size_t)length;
+        append(line, "epoch %lld  ", epoch);
 }
 
 /* Which side waits for which. */
@@ -149,49 +165,50 @@ static const char *balance(const tdm_train_status *status)
 }
 
 /* "loss 0.4512  AUC 0.8012  ": at most `most` metrics of the headline, its first ones. */
-static size_t append_metrics(char *line, size_t bytes, const tdm_metrics_result *result, int most,
-                             int most_decimals)
+static void append_metrics(text_line *line, const tdm_metrics_result *result, int most,
+                           int most_decimals)
 {
-    size_t length = 0;
-    line[0] = '\0';
     for (int i = 1; i <= most; i++) {
         const tdm_metric_value *item = tdm_metrics_result_headline(result, i);
         if (item == NULL)
             continue;
         int decimals =
             item->metric->decimals < most_decimals ? item->metric->decimals : most_decimals;
-        length += (size_t)snprintf(line + length, bytes - length, "%s %.*f  ", item->metric->brief,
-                                   decimals, item->value);
+        append(line, fabs(item->value) < 1e12 ? "%s %.*f  " : "%s %.*g  ", item->metric->brief,
+               decimals, item->value);
     }
-    return length;
+}
+
+static void append_speed(text_line *line, const tdm_train_status *status)
+{
+    const char *work;
+    double per_row = tdm_metrics_result_work(&status->window, &work);
+    if (status->rows_per_second > 0)
+        append(line, "%s %s/s  ", tdm_count_text(status->rows_per_second * per_row), work);
 }
 
 /* Short enough for a terminal of 80 columns; elsewhere with step, rows and FLOP/s. */
-static void step_line(char line[LINE_BYTES], const tdm_train_status *status, bool is_short)
+static text_line step_line(const tdm_train_status *status, bool is_short)
 {
-    size_t length = append_epoch(line, LINE_BYTES, status);
+    text_line line = {.length = 0};
+    append_epoch(&line, status);
     if (!is_short)
-        length += (size_t)snprintf(line + length, LINE_BYTES - length, "step %lld  %s rows  ",
-                                   (long long)status->step, tdm_count_text((double)status->rows));
-    const char *work;
-    double per_row = tdm_metrics_result_work(&status->window, &work);
-    length += (size_t)snprintf(line + length, LINE_BYTES - length, "%3.0f%%  %s %s/s  ",
-                               100 * status->progress,
-                               tdm_count_text(status->rows_per_second * per_row), work);
+        append(&line, "step %lld  %s rows  ", (long long)status->step,
+               tdm_count_text((double)status->rows));
+    append(&line, "%3.0f%%  ", 100 * status->progress);
+    append_speed(&line, status);
     if (!is_short && status->flops > 0)
-        length += (size_t)snprintf(line + length, LINE_BYTES - length, "%.0f GFLOP/s  ",
-                                   status->flops / 1e9);
-    length += append_metrics(line + length, LINE_BYTES - length, &status->window, STEP_METRICS,
-                             STEP_DECIMALS);
-    snprintf(line + length, LINE_BYTES - length, "%s left  %s",
-             tdm_duration_text(status->seconds_left), balance(status));
+        append(&line, "%.0f GFLOP/s  ", status->flops / 1e9);
+    append_metrics(&line, &status->window, STEP_METRICS, STEP_DECIMALS);
+    append(&line, "%s left  %s", tdm_duration_text(status->seconds_left), balance(status));
+    return line;
 }
 
 static void print_eval(const tdm_train_status *status)
 {
-    char metrics[LINE_BYTES];
-    append_metrics(metrics, sizeof metrics, &status->eval, TDM_MAX_METRICS, INT_MAX);
-    tdm_console_print("step %lld: eval  %s(%s rows)%s", (long long)status->step, metrics,
+    text_line metrics = {.length = 0};
+    append_metrics(&metrics, &status->eval, TDM_MAX_METRICS, INT_MAX);
+    tdm_console_print("step %lld: eval  %s(%s rows)%s", (long long)status->step, metrics.text,
                       tdm_count_text((double)status->eval.rows),
                       status->is_best ? "  best so far" : "");
 }
@@ -199,20 +216,17 @@ static void print_eval(const tdm_train_status *status)
 void tdm_progress_train(void *context, const tdm_train_status *status)
 {
     tdm_progress *progress = context;
-    char line[LINE_BYTES];
+    text_line line = {.length = 0};
     switch (status->event) {
     case TDM_EVENT_STEP:
-        if (is_due(progress)) {
-            step_line(line, status, tdm_console_is_terminal());
-            show(line);
-        }
+        if (is_due(progress))
+            show(step_line(status, tdm_console_is_terminal()).text);
         return;
     case TDM_EVENT_EVALUATING:
-        if (is_due(progress)) {
-            snprintf(line, sizeof line, "step %lld: evaluating  %.0f%%", (long long)status->step,
-                     100 * status->eval_share);
-            show(line);
-        }
+        append(&line, "step %lld: evaluating  %.0f%%", (long long)status->step,
+               100 * status->eval_share);
+        if (is_due(progress))
+            show(line.text);
         return;
     case TDM_EVENT_EVAL:
         print_eval(status);
@@ -221,8 +235,7 @@ void tdm_progress_train(void *context, const tdm_train_status *status)
         tdm_console_print("step %lld: checkpoint saved", (long long)status->step);
         return;
     case TDM_EVENT_EPOCH:
-        step_line(line, status, false);
-        tdm_console_print("%s", line);
+        tdm_console_print("%s", step_line(status, false).text);
         return;
     case TDM_EVENT_LOG:
         return;

@@ -115,6 +115,8 @@ static tdm_status append_line(tdm_text *text, const tdm_metric_value *item)
         return tdm_text_printf(text, "  %-18s  %12s\n", title, "n/a");
     if (item->metric->is_count)
         return tdm_text_printf(text, "  %-18s  %12.0f\n", title, item->value);
+    if (fabs(item->value) >= 1e12)
+        return tdm_text_printf(text, "  %-18s  %12.6g\n", title, item->value);
     return tdm_text_printf(text, "  %-18s  %12.6f\n", title, item->value);
 }
 
