@@ -5,6 +5,8 @@
 #include "trainer/evaluate.h"
 #include "trainer/pseudo_perplexity.h"
 
+#include <math.h>
+
 typedef struct eval_values {
     const char *checkpoint;
     int64_t threads;
@@ -112,15 +114,22 @@ static tdm_status print_pseudo_json(const char *run, int64_t step, const tdm_pse
                   (json_int_t)all->bad_records, "seconds", all->seconds));
 }
 
+static tdm_status append_number(tdm_text *text, const char *name, double value)
+{
+    if (isnan(value))
+        return tdm_text_printf(text, "  %-28s n/a\n", name);
+    return tdm_text_printf(text, "  %-28s %.6f\n", name, value);
+}
+
 static tdm_status append_pseudo(const char *run, int64_t step, const tdm_pseudo_perplexity *all,
                                 tdm_text *text)
 {
     TDM_TRY(tdm_text_printf(text, "%s, step %lld\n", run, (long long)step));
     TDM_TRY(tdm_text_printf(text, "  %-28s %lld\n", "sequences", (long long)all->sequences));
     TDM_TRY(tdm_text_printf(text, "  %-28s %lld\n", "tokens", (long long)all->tokens));
-    TDM_TRY(tdm_text_printf(text, "  %-28s %.6f\n", "pseudo-loss", all->loss));
-    TDM_TRY(tdm_text_printf(text, "  %-28s %.6f\n", "pseudo-accuracy", all->accuracy));
-    TDM_TRY(tdm_text_printf(text, "  %-28s %.4f\n", "pseudo-perplexity", all->perplexity));
+    TDM_TRY(append_number(text, "pseudo-loss", all->loss));
+    TDM_TRY(append_number(text, "pseudo-accuracy", all->accuracy));
+    TDM_TRY(append_number(text, "pseudo-perplexity", all->perplexity));
     if (all->bad_records > 0)
         TDM_TRY(tdm_text_printf(text, "%lld of %lld records were bad\n",
                                 (long long)all->bad_records, (long long)all->records));

@@ -138,7 +138,7 @@ static const char lines[] = "printf 'the river\\n\\nhouse of light and stone\\n'
 
 static void embed(int code, const char *out, const char *err, const char *command)
 {
-    char all[1024];
+    char all[sizeof lines + 2048];
     snprintf(all, sizeof all, "%s%s", lines, command);
     check_ran(code, out, err, all);
 }
@@ -252,6 +252,8 @@ START_TEST(pseudo_perplexity)
     begin();
     check_ran(0, "pseudo-perplexity ", NULL,
               "head -n 5 corpus.txt > few.txt; tandem eval mlm few.txt --pseudo-perplexity");
+    check_ran(0, "pseudo-perplexity            n/a\n", NULL,
+              "echo > blank.txt; tandem eval mlm blank.txt --pseudo-perplexity");
     json_t *json = json_of("tandem eval mlm few.txt --pseudo-perplexity --json");
     ck_assert_double_eq_tol(log(json_real_value(json_object_get(json, "pseudo_perplexity"))),
                             json_real_value(json_object_get(json, "pseudo_loss")), 1e-9);

@@ -13,7 +13,7 @@
 /* Weights stay what they began as. */
 #define STILL "optimizer.learning_rate=0"
 
-static char source_override[600];
+static char source_override[1200];
 
 /* "model.init_from=<folder>/<name>", or a path of its own. */
 static const char *from(const char *name)
