@@ -7,6 +7,8 @@
 /* Of positions without end. */
 #define ROTARY_LENGTH 512
 
+#define LEAST_LENGTH 3
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static tdm_status choose_length(tdm_encoder_run *run, int64_t wanted)
@@ -16,12 +18,15 @@ static tdm_status choose_length(tdm_encoder_run *run, int64_t wanted)
     run->max_length = is_learned ? positions : ROTARY_LENGTH;
     if (run->source.recipe != NULL)
         run->max_length = run->source.recipe->text.max_length;
-    if (wanted == 0)
-        return TDM_OK;
     TDM_FAIL_IF(is_learned && wanted > positions, TDM_E_CONFIG,
                 "sequences of %lld tokens are too long: the model has %lld positions",
                 (long long)wanted, (long long)positions);
-    run->max_length = wanted;
+    if (wanted > 0)
+        run->max_length = wanted;
+    TDM_FAIL_IF(
+        run->max_length < LEAST_LENGTH, TDM_E_CONFIG,
+        "sequences of %lld tokens hold no text: [CLS], [SEP] and a token between them are %d",
+        (long long)run->max_length, LEAST_LENGTH);
     return TDM_OK;
 }
 

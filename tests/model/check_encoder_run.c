@@ -267,6 +267,9 @@ START_TEST(test_lengths_and_precision)
     ck_assert_int_eq(run->max_length, 13);
     ck_assert(!run->bf16);
     tdm_encoder_run_close(run);
+    options.max_length = 2;
+    ck_assert_fails(tdm_encoder_run_open(tdm_golden_folder("modern_masked"), &options, &run),
+                    TDM_E_CONFIG, "sequences of 2 tokens hold no text");
     options.max_length = 0;
     ck_assert_ok(tdm_encoder_run_open(tdm_golden_folder("modern_masked"), &options, &run));
     ck_assert_int_eq(run->max_length, 512);
