@@ -46,10 +46,10 @@ static json_t *plan_json(const tdm_train_plan *plan)
         (json_int_t)plan->steps, "threads", plan->threads, "device", plan->device);
 }
 
-static tdm_status dry_run(tdm_recipe *recipe, bool json)
+static tdm_status dry_run(const tdm_command *command, tdm_recipe *recipe, bool json)
 {
     tdm_train_plan plan;
-    TDM_TRY(tdm_train_plan_make(recipe, &plan));
+    TDM_TRY(tdm_train_plan_make(recipe, command->cancel, &plan));
     if (json)
         return tdm_console_json(plan_json(&plan));
     tdm_text text = {0};
@@ -172,7 +172,8 @@ static tdm_status run(const tdm_command *command)
     const train_values *values = command->values;
     tdm_recipe *recipe;
     TDM_TRY(load_recipe(command, &recipe));
-    tdm_status status = values->dry_run ? dry_run(recipe, values->json) : train(command, recipe);
+    tdm_status status =
+        values->dry_run ? dry_run(command, recipe, values->json) : train(command, recipe);
     tdm_recipe_free(recipe);
     return status;
 }

@@ -12,23 +12,23 @@ tdm_recipe_arguments tdm_command_recipe_arguments(const tdm_command *command)
                                   .train_count = command->plain_count - 1};
 }
 
-static tdm_status open_labels(tdm_reading *reading, const atomic_bool *cancel)
+static tdm_status open_labels(tdm_reading *reading)
 {
     tdm_recipe *recipe = reading->recipe;
-    TDM_TRY(tdm_recipe_label_spec(recipe, reading->input, reading->pool, cancel, TDM_LABEL_TRAINING,
+    TDM_TRY(tdm_recipe_label_spec(recipe, reading->input, reading->pool, TDM_LABEL_TRAINING,
                                   &reading->labels));
     return tdm_label_featurizer_create(
         reading->labels, tdm_input_format(reading->input), &recipe->text, reading->tokenizer,
         reading->pool, recipe->train.batch_tokens, (int)recipe->data.lanes, &reading->featurizer);
 }
 
-static tdm_status open_featurizer(tdm_reading *reading, tdm_ctr_use use, const atomic_bool *cancel)
+static tdm_status open_featurizer(tdm_reading *reading, tdm_ctr_use use)
 {
     const tdm_recipe *recipe = reading->recipe;
     if (recipe->task != TDM_TASK_CTR)
         TDM_TRY(tdm_recipe_tokenizer(recipe, &reading->tokenizer));
     if (recipe->task == TDM_TASK_CLASSIFY)
-        return open_labels(reading, cancel);
+        return open_labels(reading);
     if (recipe->task == TDM_TASK_MLM)
         return tdm_text_featurizer_create(&recipe->text, reading->tokenizer, reading->pool,
                                           recipe->train.batch_tokens, (int)recipe->data.lanes,
@@ -44,7 +44,7 @@ static tdm_status open_parts(const char *recipe, const tdm_recipe_arguments *arg
     TDM_TRY(tdm_recipe_load(recipe, arguments, &out->recipe));
     TDM_TRY(tdm_pool_create(threads < 0 ? (int)out->recipe->train.threads : threads, &out->pool));
     TDM_TRY(tdm_recipe_open_input(out->recipe, out->pool, cancel, &out->input));
-    TDM_TRY(open_featurizer(out, use, cancel));
+    TDM_TRY(open_featurizer(out, use));
     return tdm_extractor_create(out->featurizer, out->input, out->pool, TDM_SELECT_ALL, 0,
                                 &out->extractor);
 }

@@ -102,15 +102,14 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
 
 static const tdm_featurizer_type finder_type = {.name = "classes", .extract = extract};
 
-static tdm_status read_all(class_finder *finder, tdm_input *input, tdm_pool *pool,
-                           const atomic_bool *cancel)
+static tdm_status read_all(class_finder *finder, tdm_input *input, tdm_pool *pool)
 {
     tdm_extractor *extractor;
     tdm_block_stream *stream = NULL;
     TDM_TRY(tdm_extractor_create(&finder->base, input, pool, TDM_SELECT_ALL, 0, &extractor));
     tdm_status status = tdm_block_stream_open(extractor, pool, &stream);
     for (tdm_extract *block = NULL; status == TDM_OK;) {
-        if (cancel != NULL && atomic_load(cancel))
+        if (tdm_input_cancelled(input))
             status = tdm_fail(TDM_E_CANCELLED, "stopped while looking for classes");
         else
             status = tdm_block_stream_next(stream, &block);
@@ -174,17 +173,16 @@ static tdm_status list_names(const class_finder *finder, tdm_strings *out)
     return TDM_OK;
 }
 
-static tdm_status find(class_finder *finder, tdm_input *input, tdm_pool *pool,
-                       const atomic_bool *cancel, tdm_strings *out)
+static tdm_status find(class_finder *finder, tdm_input *input, tdm_pool *pool, tdm_strings *out)
 {
     TDM_TRY(tdm_alloc((size_t)finder->threads, sizeof *finder->seen, &finder->seen));
-    TDM_TRY(read_all(finder, input, pool, cancel));
+    TDM_TRY(read_all(finder, input, pool));
     TDM_TRY(merge(finder));
     return list_names(finder, out);
 }
 
 tdm_status tdm_label_classes_find(const tdm_label_spec *spec, tdm_input *input, tdm_pool *pool,
-                                  const atomic_bool *cancel, tdm_strings *out)
+                                  tdm_strings *out)
 {
     const tdm_record_format *format = tdm_input_format(input);
     class_finder finder = {.base = {.type = &finder_type, .columns.rows_are_pieces = true},
@@ -195,7 +193,7 @@ tdm_status tdm_label_classes_find(const tdm_label_spec *spec, tdm_input *input, 
     TDM_FAIL_IF(tdm_input_is_stdin(input), TDM_E_CONFIG,
                 "labels.classes: finding them takes a pass of its own, and standard input can be "
                 "read only once: name them");
-    tdm_status status = find(&finder, input, pool, cancel, out);
+    tdm_status status = find(&finder, input, pool, out);
     if (status != TDM_OK)
         tdm_strings_free(out);
     for (int i = 0; finder.seen != NULL && i < finder.threads; i++)

@@ -10,7 +10,6 @@ typedef enum tensor_kind {
     OF_ROWS = 0,
     OF_TOKENS = 1,
     OF_PREDICTIONS = 2,
-    OF_BATCH = 3,
 } tensor_kind;
 
 /* The featurizers' tensors that a part has. */
@@ -206,10 +205,8 @@ void tdm_batch_parts_destroy(tdm_batch_parts *parts)
     tdm_free(parts);
 }
 
-int64_t tdm_batch_parts_bytes(const tdm_batch_layout *from, const tdm_batch_layout *part,
-                              bool host_memory)
+int64_t tdm_batch_parts_bytes(const tdm_batch_layout *part, bool host_memory)
 {
-    (void)from;
     bool whole = tdm_batch_layout_find(part, "token_rows") < 0;
     return whole ? 0 : (int64_t)part->bytes * (host_memory ? 1 : 2);
 }

@@ -22,8 +22,7 @@ TDM_MUST_CHECK tdm_status tdm_batch_parts_create(const tdm_batch_layout *from,
 void tdm_batch_parts_destroy(tdm_batch_parts *parts);
 
 /* Bytes, of host and device, that it takes. */
-int64_t tdm_batch_parts_bytes(const tdm_batch_layout *from, const tdm_batch_layout *part,
-                              bool host_memory);
+int64_t tdm_batch_parts_bytes(const tdm_batch_layout *part, bool host_memory);
 
 /* Begins a batch, which stays as it is until its last part was taken; `data` is where the device has
  * it. */

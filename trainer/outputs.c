@@ -1,20 +1,37 @@
 #include "trainer/outputs.h"
 
+#include <math.h>
+
+/* Rows of the output are tokens, else rows of the batch. */
+static bool is_of_tokens(const tdm_task *task)
+{
+    return task->encoder != NULL &&
+           (task->inputs.head == TDM_HEAD_NONE || task->inputs.head == TDM_HEAD_TOKEN_CLASSES);
+}
+
+static int64_t columns_of(const tdm_task *task)
+{
+    if (task->encoder == NULL)
+        return 1;
+    return task->inputs.head == TDM_HEAD_NONE ? task->encoder->hidden : task->inputs.classes;
+}
+
+int64_t tdm_outputs_bytes(const tdm_task *task)
+{
+    const tdm_batch_layout *layout = &task->featurizer->batch;
+    int64_t tokens =
+        layout->max_tokens > 0 ? layout->max_tokens : layout->batch_size * task->inputs.max_length;
+    int64_t rows = is_of_tokens(task) ? tokens : layout->batch_size;
+    return task->output == NULL ? 0 : rows * columns_of(task) * (int64_t)sizeof(float);
+}
+
 tdm_status tdm_outputs_init(tdm_outputs *outputs, tdm_model *model, const tdm_task *task,
                             tdm_backend *backend)
 {
-    const tdm_batch_layout *layout = &task->featurizer->batch;
-    tdm_matrix output;
     *outputs = (tdm_outputs){.model = model, .task = task, .backend = backend};
     if (task->output == NULL)
         return TDM_OK;
-    TDM_TRY(tdm_model_output(model, task->output, &output));
-    outputs->of_tokens = output.rows != task->model_batch.batch_size;
-    int64_t tokens =
-        layout->max_tokens > 0 ? layout->max_tokens : layout->batch_size * task->inputs.max_length;
-    int64_t rows = outputs->of_tokens ? tokens : layout->batch_size;
-    return backend->type->host_alloc(backend, (size_t)(rows * output.columns) * sizeof(float),
-                                     &outputs->host);
+    return backend->type->host_alloc(backend, (size_t)tdm_outputs_bytes(task), &outputs->host);
 }
 
 void tdm_outputs_deinit(tdm_outputs *outputs)
@@ -30,12 +47,35 @@ static tdm_row_range output_rows(const tdm_outputs *outputs, const tdm_batch *ba
 {
     int tensor = tdm_batch_layout_find(batch->layout, "cu_seqlens");
     int64_t length = outputs->task->inputs.max_length;
-    if (!outputs->of_tokens)
+    if (!is_of_tokens(outputs->task))
         return rows;
     if (tensor < 0)
         return (tdm_row_range){rows.begin * length, rows.end * length};
     const int32_t *cu_seqlens = tdm_batch_data(batch, tensor);
     return (tdm_row_range){cu_seqlens[rows.begin], cu_seqlens[rows.end]};
+}
+
+static bool are_finite(const float *numbers, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(numbers[i]))
+            return false;
+    }
+    return true;
+}
+
+int64_t tdm_outputs_find_non_finite(const tdm_outputs *outputs, const tdm_batch *batch)
+{
+    int lengths = tdm_batch_layout_find(batch->layout, "lengths");
+    int64_t columns = columns_of(outputs->task);
+    for (int64_t row = 0; outputs->host != NULL && row < batch->rows; row++) {
+        tdm_row_range range = output_rows(outputs, batch, (tdm_row_range){row, row + 1});
+        if (lengths >= 0 && is_of_tokens(outputs->task))
+            range.end = range.begin + ((const int32_t *)tdm_batch_data(batch, lengths))[row];
+        if (!are_finite(outputs->host + range.begin * columns, (range.end - range.begin) * columns))
+            return row;
+    }
+    return -1;
 }
 
 tdm_status tdm_outputs_take(tdm_outputs *outputs, const tdm_batch *batch, tdm_row_range rows)

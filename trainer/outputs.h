@@ -10,8 +10,10 @@ typedef struct tdm_outputs {
     const tdm_task *task;
     tdm_backend *backend;
     float *host; /* [rows of the batch, columns], or tokens in their place; NULL: none is wanted */
-    bool of_tokens; /* rows of the output are tokens, else rows of the batch */
 } tdm_outputs;
+
+/* Memory of the host that they take. */
+int64_t tdm_outputs_bytes(const tdm_task *task);
 
 /* Of the task's output, if it has one. The model is allocated. */
 TDM_MUST_CHECK tdm_status tdm_outputs_init(tdm_outputs *outputs, tdm_model *model,
@@ -23,5 +25,9 @@ void tdm_outputs_deinit(tdm_outputs *outputs);
  * default stream has passed. */
 TDM_MUST_CHECK tdm_status tdm_outputs_take(tdm_outputs *outputs, const tdm_batch *batch,
                                            tdm_row_range rows);
+
+/* The first row of the batch, whose outputs were taken, that has a number that is not finite, padding
+ * left out; -1: there is none. */
+int64_t tdm_outputs_find_non_finite(const tdm_outputs *outputs, const tdm_batch *batch);
 
 #endif

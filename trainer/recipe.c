@@ -278,13 +278,13 @@ static tdm_status make_label_spec(const tdm_recipe *recipe, const tdm_input *inp
 }
 
 tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
-                                 const atomic_bool *cancel, tdm_label_use use, tdm_label_spec **out)
+                                 tdm_label_use use, tdm_label_spec **out)
 {
     TDM_TRY(make_label_spec(recipe, input, use, out));
     if (use == TDM_LABEL_PREDICTION || !tdm_label_classes_are_auto(&recipe->labels))
         return TDM_OK;
     tdm_strings classes;
-    tdm_status status = tdm_label_classes_find(*out, input, pool, cancel, &classes);
+    tdm_status status = tdm_label_classes_find(*out, input, pool, &classes);
     tdm_label_spec_destroy(*out);
     *out = NULL;
     TDM_TRY(status);

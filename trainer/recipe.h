@@ -143,11 +143,10 @@ TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, cons
                                                   tdm_feature_spec **out);
 
 /* Resolves the labels section of a classify recipe against an input's columns. For training, classes
- * that are auto are found first, by one pass over the input, and labels.classes is completed with them;
- * `cancel` may be NULL. */
+ * that are auto are found first, by one pass over the input, and labels.classes is completed with them. */
 TDM_MUST_CHECK tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *input,
-                                                tdm_pool *pool, const atomic_bool *cancel,
-                                                tdm_label_use use, tdm_label_spec **out);
+                                                tdm_pool *pool, tdm_label_use use,
+                                                tdm_label_spec **out);
 
 /* Opens the tokenizer of a recipe of text; freed with tdm_tokenizer_close(). */
 TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tokenizer **out);

@@ -78,8 +78,8 @@ void tdm_scorer_destroy(tdm_scorer *scorer)
 int64_t tdm_scorer_bytes(const tdm_task *task, bool host_memory)
 {
     const tdm_batch_layout *layout = &task->featurizer->batch;
-    return (int64_t)layout->bytes + tdm_batch_parts_bytes(layout, &task->model_batch, host_memory) +
-           layout->batch_size * (int64_t)sizeof(float) + (int64_t)sizeof(tdm_step_scalars);
+    return (int64_t)layout->bytes + tdm_batch_parts_bytes(&task->model_batch, host_memory) +
+           tdm_outputs_bytes(task) + (int64_t)sizeof(tdm_step_scalars);
 }
 
 void tdm_scorer_empty(tdm_scorer *scorer)

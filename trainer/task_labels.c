@@ -58,7 +58,7 @@ static tdm_label_use use_of(tdm_use use)
 static tdm_status labels_open(tdm_task *task, tdm_recipe *recipe, tdm_input *input, tdm_pool *pool,
                               tdm_use use)
 {
-    TDM_TRY(tdm_recipe_label_spec(recipe, input, pool, NULL, use_of(use), &task->labels));
+    TDM_TRY(tdm_recipe_label_spec(recipe, input, pool, use_of(use), &task->labels));
     TDM_TRY(complete_columns(recipe, tdm_input_format(input)));
     TDM_TRY(tdm_recipe_tokenizer(recipe, &task->tokenizer));
     return make(task, recipe, tdm_input_format(input), pool, use);

@@ -4,6 +4,7 @@
 #include "data/input_sample.h"
 #include "trainer/batch_feed.h"
 #include "trainer/batch_parts.h"
+#include "trainer/outputs.h"
 #include "trainer/scorer.h"
 #include "trainer/session.h"
 #include "trainer/tensor_file.h"
@@ -39,7 +40,7 @@ static void plan_model(const tdm_session *session, tdm_train_plan *plan)
     plan->gradient_bytes = memory.dense_elements * element;
     plan->sparse_bytes = memory.sparse_elements * element;
     plan->moment_bytes = moments.dense_bytes + moments.sparse_bytes;
-    plan->arena_bytes = memory.arena_bytes;
+    plan->arena_bytes = memory.arena_bytes + tdm_outputs_bytes(&session->task);
     plan->checkpoint_disk_bytes = plan->dense_bytes + plan->sparse_bytes + plan->moment_bytes;
 }
 
@@ -56,7 +57,7 @@ static tdm_status plan_pipeline(const tdm_session *session, tdm_train_plan *plan
     plan->batch_bytes = (int64_t)batch->bytes;
     plan->pipeline_bytes =
         pipeline.bytes + tdm_batch_feed_bytes(&session->properties, batch->bytes) +
-        tdm_batch_parts_bytes(batch, &session->task.model_batch, session->properties.host_memory);
+        tdm_batch_parts_bytes(&session->task.model_batch, session->properties.host_memory);
     plan->rows = pipeline.rows;
     plan->tokens = pipeline.tokens;
     plan->steps = -1;
@@ -114,25 +115,25 @@ static tdm_status plan_session(const tdm_session *session, int64_t live, tdm_tra
     return TDM_OK;
 }
 
-static tdm_status plan_phase(tdm_recipe *recipe, tdm_train_plan *out)
+static tdm_status plan_phase(tdm_recipe *recipe, const atomic_bool *stop, tdm_train_plan *out)
 {
     tdm_session session;
     int64_t live = tdm_memory_stats_get().live_bytes;
     *out = (tdm_train_plan){0};
-    TDM_TRY(tdm_session_init(&session, recipe, NULL));
+    TDM_TRY(tdm_session_init(&session, recipe, stop));
     tdm_status status = plan_session(&session, live, out);
     tdm_session_deinit(&session);
     return status;
 }
 
 /* Of phases, the one that takes the most memory. */
-tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out)
+tdm_status tdm_train_plan_make(tdm_recipe *recipe, const atomic_bool *stop, tdm_train_plan *out)
 {
     *out = (tdm_train_plan){0};
     for (int64_t i = 0; i < tdm_recipe_phase_count(recipe); i++) {
         tdm_train_plan plan;
         tdm_recipe_set_phase(recipe, i);
-        TDM_TRY(plan_phase(recipe, &plan));
+        TDM_TRY(plan_phase(recipe, stop, &plan));
         if (plan.peak_bytes > out->peak_bytes)
             *out = plan;
     }
@@ -171,7 +172,7 @@ tdm_status tdm_train_plan_text(const tdm_train_plan *plan, tdm_text *text)
     TDM_TRY(append(text, "moments", plan->moment_bytes, "of the optimizer"));
     TDM_TRY(append(text, "arena", plan->arena_bytes, "values of a step and their gradients"));
     TDM_TRY(append(text, "pipeline", plan->pipeline_bytes, "blocks read ahead, ring of batches"));
-    TDM_TRY(append(text, "evaluation", plan->eval_bytes, "blocks, batch, scores for the AUC"));
+    TDM_TRY(append(text, "evaluation", plan->eval_bytes, "blocks, batch, scores"));
     TDM_TRY(append(text, "metrics", plan->metrics_bytes, "progressive"));
     TDM_TRY(append(text, "checkpoint", plan->checkpoint_bytes, "while one is saved"));
     TDM_TRY(append(text, "other", plan->other_bytes, "inputs, libraries, threads"));

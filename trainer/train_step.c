@@ -87,14 +87,11 @@ static void describe_rows(const tdm_training *training, const tdm_batch *batch, 
                           size_t bytes)
 {
     const uint64_t *samples = tdm_batch_data(batch, TDM_BATCH_SAMPLE);
-    const float *scores = training->outputs.host;
     uint64_t first = samples[0], last = samples[0];
-    int64_t bad = -1;
+    int64_t bad = tdm_outputs_find_non_finite(&training->outputs, batch);
     for (int64_t i = 0; i < batch->rows; i++) {
         first = samples[i] < first ? samples[i] : first;
         last = samples[i] > last ? samples[i] : last;
-        if (bad < 0 && scores != NULL && !isfinite(scores[i]))
-            bad = i;
     }
     char from[200], to[200], worst[200] = "";
     describe_block(training->session.input, (int64_t)(first >> 32), from, sizeof from);

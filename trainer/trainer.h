@@ -103,7 +103,7 @@ typedef struct tdm_train_plan {
     int64_t gradient_bytes;        /* of dense parameters */
     int64_t sparse_bytes;          /* tables */
     int64_t moment_bytes;          /* of both */
-    int64_t arena_bytes;           /* activations, their gradients, sparse gradients */
+    int64_t arena_bytes;           /* activations, their gradients, sparse gradients, outputs */
     int64_t batch_bytes;           /* of one batch */
     int64_t pipeline_bytes;        /* the ring and all that is parsed ahead */
     int64_t eval_bytes;            /* the evaluation's blocks and the exact AUC */
@@ -120,8 +120,10 @@ typedef struct tdm_train_plan {
     char device[256];
 } tdm_train_plan;
 
-/* Opens the inputs, reads their first blocks, and plans. Writes nothing. */
-TDM_MUST_CHECK tdm_status tdm_train_plan_make(tdm_recipe *recipe, tdm_train_plan *out);
+/* Opens the inputs, reads their first blocks, and plans; where labels.classes is auto all of data.train is
+ * read. Writes nothing. TDM_E_CANCELLED where `stop` (may be NULL) became true. */
+TDM_MUST_CHECK tdm_status tdm_train_plan_make(tdm_recipe *recipe, const atomic_bool *stop,
+                                              tdm_train_plan *out);
 
 /* Appends the plan as a table. */
 TDM_MUST_CHECK tdm_status tdm_train_plan_text(const tdm_train_plan *plan, tdm_text *text);

@@ -174,7 +174,7 @@ static tdm_train_plan plan_of(const char *overrides[])
 {
     tdm_train_plan plan;
     tdm_recipe *recipe = tdm_texts_recipe(TDM_TASK_MLM, tdm_texts.folder, overrides);
-    ck_assert_ok(tdm_train_plan_make(recipe, &plan));
+    ck_assert_ok(tdm_train_plan_make(recipe, NULL, &plan));
     tdm_recipe_free(recipe);
     return plan;
 }
@@ -200,7 +200,7 @@ static void check_dry_run(tdm_task_kind task, const char *way)
     tdm_train_plan plan;
     tdm_text text = {0};
     int64_t before = tdm_memory_stats_get().live_bytes;
-    ck_assert_ok(tdm_train_plan_make(recipe, &plan));
+    ck_assert_ok(tdm_train_plan_make(recipe, NULL, &plan));
     ck_assert(!tdm_file_exists(tdm_texts.run));
     tdm_recipe_free(recipe);
     tdm_train_result result = train_ok(task, overrides);

@@ -447,7 +447,7 @@ START_TEST(test_dry_run)
     tdm_clicks_begin(20000);
     const char *overrides[] = {"train.epochs=2", tdm_clicks_eval()};
     tdm_recipe *recipe = tdm_test_recipe(tdm_clicks.folder, tdm_clicks.data, DEEPFM, overrides, 2);
-    ck_assert_ok(tdm_train_plan_make(recipe, &plan));
+    ck_assert_ok(tdm_train_plan_make(recipe, NULL, &plan));
     ck_assert(!tdm_file_exists(tdm_clicks.run));
     ck_assert_double_eq_tol((double)plan.rows, 20000, 200);
     ck_assert_double_eq_tol((double)plan.steps, 2 * 20000.0 / 64, 20);

@@ -110,8 +110,7 @@ static tdm_status find_labels(tdm_data_rig *rig, tdm_label_options *labels,
     if (!tdm_label_classes_are_auto(labels) || rig->options.label_use == TDM_LABEL_PREDICTION)
         return TDM_OK;
     tdm_strings_free(&labels->classes);
-    TDM_TRY(tdm_label_classes_find(rig->labels, rig->input, rig->pool, rig->options.cancel,
-                                   &labels->classes));
+    TDM_TRY(tdm_label_classes_find(rig->labels, rig->input, rig->pool, &labels->classes));
     return make_labels(rig, labels, data);
 }
 

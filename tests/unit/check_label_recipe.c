@@ -205,7 +205,7 @@ static void find_classes(tdm_recipe *recipe, tdm_label_use use, tdm_label_spec *
     tdm_input *input;
     ck_assert_ok(tdm_pool_create(2, &pool));
     ck_assert_ok(tdm_recipe_open_input(recipe, pool, NULL, &input));
-    ck_assert_ok(tdm_recipe_label_spec(recipe, input, pool, NULL, use, spec));
+    ck_assert_ok(tdm_recipe_label_spec(recipe, input, pool, use, spec));
     tdm_input_close(input);
     tdm_pool_destroy(pool);
 }
@@ -296,7 +296,7 @@ START_TEST(test_standard_input_has_no_second_pass)
     ck_assert_ok(tdm_pool_create(1, &pool));
     ck_assert_ok(tdm_recipe_open_input(recipe, pool, NULL, &input));
     ck_assert_fails(
-        tdm_recipe_label_spec(recipe, input, pool, NULL, TDM_LABEL_TRAINING, &spec), TDM_E_CONFIG,
+        tdm_recipe_label_spec(recipe, input, pool, TDM_LABEL_TRAINING, &spec), TDM_E_CONFIG,
         "labels.classes: finding them takes a pass of its own, and standard input can be read");
     ck_assert_ptr_null(spec);
     tdm_input_close(input);
