@@ -77,8 +77,10 @@ static tdm_status check_phase(const tdm_recipe *recipe, int64_t index)
     }
     TDM_TRY(check_phase_tokens(recipe, index, &phase));
     if (model->positions == TDM_POSITION_LEARNED && length > model->max_positions) {
-        snprintf(message, sizeof message, "%lld is less than text.max_length, %lld",
-                 (long long)model->max_positions, length);
+        bool is_said = tdm_recipe_node(recipe, "model", "max_positions") != NULL;
+        snprintf(message, sizeof message, "%lld%s is less than text.max_length, %lld",
+                 (long long)model->max_positions, is_said ? "" : ", that of model.init_from,",
+                 length);
         return refuse(recipe, "model", "max_positions", message);
     }
     return TDM_OK;

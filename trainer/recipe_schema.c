@@ -26,9 +26,8 @@ static const tdm_config_key phase_keys[] = {
      .fallback = "0",
      .min = 0,
      .max = 32768,
-     .help =
-         "of sequences; 0: text.max_length. One that differs from the phase before begins a new "
-         "epoch"},
+     .help = "of sequences, 8 at least; 0: text.max_length. One that differs from the phase before "
+             "begins a new epoch"},
     {.name = "batch_tokens",
      .type = TDM_CONFIG_INT,
      .offset = PHASE(batch_tokens),

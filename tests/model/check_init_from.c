@@ -243,7 +243,8 @@ START_TEST(test_sizes_that_differ)
     /* What the recipe says of lengths, the checkpoint has not. */
     ck_assert_fails(
         tdm_text_train(TDM_TASK_CLASSIFY, "fine", WITH(from("mlm"), "text.max_length=64")),
-        TDM_E_CONFIG, "model.max_positions: 32 is less than text.max_length, 64");
+        TDM_E_CONFIG,
+        "model.max_positions: 32, that of model.init_from, is less than text.max_length, 64");
     tdm_text_runs_end();
 }
 END_TEST
