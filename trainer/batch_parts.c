@@ -79,15 +79,20 @@ static int64_t share_of(int64_t whole, int64_t tokens, int64_t all_tokens, int64
     return smaller(share, whole);
 }
 
+/* Of tokens they have as many elements as there are ids, whatever their shape. */
 static void add_labels(const tdm_batch_layout *from, int64_t all_tokens, int64_t tokens,
                        tdm_batch_layout *out)
 {
     int labels = tdm_batch_layout_find(from, "labels");
     if (labels < 0)
         return;
-    tdm_shape shape = from->tensors[labels].shape;
-    shape.sizes[0] = shape.sizes[0] == all_tokens ? tokens : out->batch_size;
-    tdm_batch_layout_add(out, "labels", from->tensors[labels].dtype, shape);
+    const tdm_batch_tensor *tensor = &from->tensors[labels];
+    tdm_shape shape = tensor->shape;
+    if (tensor->dtype == TDM_U32 && tdm_shape_elements(&shape) == all_tokens)
+        shape = (tdm_shape){1, {tokens}};
+    else
+        shape.sizes[0] = out->batch_size;
+    tdm_batch_layout_add(out, "labels", tensor->dtype, shape);
 }
 
 static void add_predictions(const tdm_batch_layout *from, int64_t tokens, int64_t all_tokens,

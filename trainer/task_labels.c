@@ -83,10 +83,17 @@ static double sum_weights(const tdm_batch *batch)
     return sum;
 }
 
-static int64_t count_labels(const uint32_t *labels, int64_t tokens)
+/* Padding, which has no labels, included. */
+static int64_t places_of_tokens(const tdm_masked_batch *texts)
 {
+    return texts->row_stride > 0 ? texts->rows * texts->row_stride : texts->tokens;
+}
+
+static int64_t count_labels(const tdm_masked_batch *texts)
+{
+    const uint32_t *labels = texts->labels;
     int64_t count = 0;
-    for (int64_t t = 0; t < tokens; t++)
+    for (int64_t t = 0; t < places_of_tokens(texts); t++)
         count += labels[t] != TDM_NO_LABEL;
     return count;
 }
@@ -99,7 +106,7 @@ static void labels_weigh(const tdm_task *task, const tdm_batch *batch, tdm_step_
     if (task->labels->type == TDM_LABEL_MULTIPLE)
         *weight_sum *= (double)task->inputs.classes;
     if (task->labels->type == TDM_LABEL_TOKENS && texts.labels != NULL)
-        *weight_sum = (double)count_labels(texts.labels, texts.tokens);
+        *weight_sum = (double)count_labels(&texts);
 }
 
 static tdm_status labels_add(const tdm_task *task, tdm_metrics *metrics, const tdm_outcome *outcome)
@@ -116,7 +123,7 @@ static tdm_status labels_add(const tdm_task *task, tdm_metrics *metrics, const t
     }
     const tdm_class_step step = {
         .rows = texts.rows,
-        .count = of_tokens ? texts.tokens : texts.rows,
+        .count = of_tokens ? places_of_tokens(&texts) : texts.rows,
         .outputs = outcome->output,
         .labels = type == TDM_LABEL_MULTIPLE ? NULL : texts.labels,
         .label_sets = type == TDM_LABEL_MULTIPLE ? texts.labels : NULL,
