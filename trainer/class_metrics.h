@@ -12,7 +12,8 @@
  *   labels     tokens that have one, and weight
  *
  * What is predicted is the class with the largest logit, the label first where several are; of any
- * number of classes those with a probability above 1/2. What is not defined is NaN, and where the loss is NaN all is.
+ * number of classes those with a probability above 1/2. What is not defined is NaN, and where the
+ * loss is NaN all is.
  *
  * An accumulator belongs to one thread at a time; it is used through metrics.h but for adding. */
 #ifndef TDM_TRAINER_CLASS_METRICS_H

@@ -56,9 +56,9 @@ const char *tdm_run_folder_file(const tdm_run_folder *folder, const char *name);
  *            ended it was, and of text "cut_share", of the tokens that this process read: left out
  *            because their sequence was full
  *
- * What is not defined is null. "seconds" (since the training began), what is told a second, the two
- * waits and cut_share are of processes and their time; all else is a function of recipe and data, so that a training that was killed and resumed
- * leaves the same lines. */
+ * What is not defined is null. "seconds" (since the training began), what is told a second, the
+ * two waits and cut_share are of processes and their time; all else is a function of recipe and
+ * data, so that a training that was killed and resumed leaves the same lines. */
 
 /* Appends a line; `line` has no newline. It reaches the disk with the next sync. */
 TDM_MUST_CHECK tdm_status tdm_run_folder_log(tdm_run_folder *folder, const char *line);
