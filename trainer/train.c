@@ -402,6 +402,7 @@ static tdm_status run_phases(tdm_training *training, bool *begun)
         if (!is_phase_over(training))
             return TDM_OK;
         *begun = false;
+        tdm_training_keep_counts(training);
         close_parts(training);
     }
 }

@@ -80,8 +80,20 @@ double tdm_training_cut_share(const tdm_training *training)
     const tdm_task *task = &training->session.task;
     if (task->encoder == NULL)
         return NAN;
+    const tdm_progress *progress = &training->progress;
     tdm_text_counts counts = tdm_text_featurizer_counts(task->featurizer);
-    return tdm_ratio((double)counts.cut_tokens, (double)counts.tokens);
+    return tdm_ratio((double)(progress->cut_tokens + counts.cut_tokens),
+                     (double)(progress->read_tokens + counts.tokens));
+}
+
+void tdm_training_keep_counts(tdm_training *training)
+{
+    const tdm_task *task = &training->session.task;
+    if (task->encoder == NULL)
+        return;
+    tdm_text_counts counts = tdm_text_featurizer_counts(task->featurizer);
+    training->progress.cut_tokens += counts.cut_tokens;
+    training->progress.read_tokens += counts.tokens;
 }
 
 /* ---- the monitor ----------------------------------------------------------------------------- */

@@ -19,12 +19,13 @@
 
 /* What progress is told by, beside the state. */
 typedef struct tdm_progress {
-    double start;          /* of this process, by the clock */
-    double seconds_before; /* of the training, before this process */
-    double start_progress; /* of the training, where this process took over */
-    double pause;          /* seconds of evaluations and checkpoints since then */
-    int64_t full_steps;    /* that found the ring full, since then */
-    tdm_step_work work;    /* since then */
+    double start;                    /* of this process, by the clock */
+    double seconds_before;           /* of the training, before this process */
+    double start_progress;           /* of the training, where this process took over */
+    double pause;                    /* seconds of evaluations and checkpoints since then */
+    int64_t full_steps;              /* that found the ring full, since then */
+    int64_t read_tokens, cut_tokens; /* of text, in the phases of this process that have ended */
+    tdm_step_work work;              /* since then */
     tdm_train_pace told;   /* when the monitor was told of a step last, since the phase began */
     tdm_train_pace logged; /* likewise when a line was logged last */
     tdm_train_pace total;  /* of this process, up to that line */
@@ -95,8 +96,10 @@ TDM_MUST_CHECK tdm_status tdm_training_evaluate(tdm_training *training);
 /* What was done up to now, to be compared with later. */
 tdm_train_pace tdm_training_pace(const tdm_training *training);
 
-/* The share of tokens that were left out; NaN where there are none. */
+/* The share of the tokens read by this process that were left out; NaN where there are none. */
 double tdm_training_cut_share(const tdm_training *training);
+/* Keeps what was read: the phase is over, and its featurizer goes. */
+void tdm_training_keep_counts(tdm_training *training);
 
 /* Progressive metrics over the whole training. */
 TDM_MUST_CHECK tdm_status tdm_training_total(tdm_training *training, tdm_metrics_result *out);

@@ -296,6 +296,16 @@ START_TEST(phases_have_their_own_sequences_and_steps)
     }
     /* A second of a phase is told once. */
     ck_assert_double_le(line_value("end", 0, "seconds"), result.seconds);
+    remove_run();
+    /* What all phases cut off counts. */
+    const char *length = "text.max_length=64";
+    double last = train_ok(TDM_TASK_MLM, WITH(PAIRS, length, "train.max_steps=1")).cut_share;
+    remove_run();
+    double all =
+        train_ok(TDM_TASK_MLM,
+                 WITH(PAIRS, length, "train.phases=[{steps: 3, max_length: 8}, {steps: 1}]"))
+            .cut_share;
+    ck_assert_double_gt(all, 1.5 * last + 0.01);
     tdm_texts_end();
 }
 END_TEST
