@@ -1,7 +1,7 @@
-/* bench_attention [THREADS]: GFLOP/s of attention, heads of 64, beside the rate of a large product. A
- * product of n × n × 64 a head counts 2 n² 64 operations, with a window of w on both sides n (2 w + 1)
- * in the place of n²; the forward has two, the backward five.
- * Rounds of attention and of the large product alternate, and the best of each counts. */
+/* bench_attention [THREADS]: GFLOP/s of attention, heads of 64, beside the rate of a large product.
+ * A product of n × n × 64 a head counts 2 n² 64 operations, with a window of w on both sides n (2 w
+ * + 1) in the place of n²; the forward has two, the backward five. Rounds of attention and of the
+ * large product alternate, and the best of each counts. */
 #include "core/memory.h"
 #include "core/ops.h"
 #include "cpu/onednn.h"

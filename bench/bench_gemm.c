@@ -1,7 +1,7 @@
-/* bench_gemm: GFLOP/s of the op gemm beside oneDNN on its own threads, on the products of a training
- * step of a CTR model and of encoders. Rounds of both alternate, and the best of each counts, so
- * that what else the machine does disturbs both alike. In bf16 oneDNN gets operands that are rounded
- * already, the second in the layout it likes best. */
+/* bench_gemm: GFLOP/s of the op gemm beside oneDNN on its own threads, on the products of a
+ * training step of a CTR model and of encoders. Rounds of both alternate, and the best of each
+ * counts, so that what else the machine does disturbs both alike. In bf16 oneDNN gets operands that
+ * are rounded already, the second in the layout it likes best. */
 #include "core/memory.h"
 #include "core/ops.h"
 #include "cpu/onednn.h"

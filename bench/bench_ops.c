@@ -1,6 +1,6 @@
 /* bench_ops: milliseconds of every op of the CPU: those of CTR models on a batch of 4096 rows, 39
- * fields of dimension 16, and embeddings at dimension 1 too, where logistic regression lives; those of
- * encoders on 4096 tokens, with the memory that they move. The best of many rounds. */
+ * fields of dimension 16, and embeddings at dimension 1 too, where logistic regression lives; those
+ * of encoders on 4096 tokens, with the memory that they move. The best of many rounds. */
 #include "core/memory.h"
 #include "core/ops.h"
 

@@ -1,5 +1,6 @@
-/* bench_records THREADS FORMAT FILE...: seconds to open the files, and to read and parse all of their
- * blocks, features aside. FORMAT is text, with a document a line, or another name of data.format. */
+/* bench_records THREADS FORMAT FILE...: seconds to open the files, and to read and parse all of
+ * their blocks, features aside. FORMAT is text, with a document a line, or another name of
+ * data.format. */
 #include "core/clock.h"
 #include "core/memory.h"
 #include "data/block_stream.h"

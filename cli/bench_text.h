@@ -1,4 +1,5 @@
-/* What tandem bench features measures of a text recipe: text, or cached tokens, to masked batches. */
+/* What tandem bench features measures of a text recipe: text, or cached tokens, to masked
+ * batches. */
 #ifndef TDM_CLI_BENCH_TEXT_H
 #define TDM_CLI_BENCH_TEXT_H
 

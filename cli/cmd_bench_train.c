@@ -64,8 +64,8 @@ done:
     return status;
 }
 
-/* One epoch without evaluations, checkpoints and phases on the way, into the temporary folder. What the
- * user says comes later and wins, but for the folder. */
+/* One epoch without evaluations, checkpoints and phases on the way, into the temporary folder. What
+ * the user says comes later and wins, but for the folder. */
 static tdm_status make_arguments(bench *run, bool is_ctr)
 {
     static const char *const first[] = {"data.eval=~",

@@ -45,8 +45,8 @@ static bool is_masked(const tdm_masked_batch *batch, int64_t token, int64_t pred
     return prediction < batch->mask_count && batch->mask_positions[prediction] == token;
 }
 
-/* What is to be predicted at a token: what stood there, or the class of a word; without bytes where it
- * is nothing. */
+/* What is to be predicted at a token: what stood there, or the class of a word; without bytes where
+ * it is nothing. */
 static token_name label_of(const showing *show, const tdm_masked_batch *batch, int64_t token,
                            int64_t prediction)
 {

@@ -1,5 +1,5 @@
-/* What tandem features shows of a text recipe: sequences, masked or labelled, or what all of them are
- * like. */
+/* What tandem features shows of a text recipe: sequences, masked or labelled, or what all of them
+ * are like. */
 #ifndef TDM_CLI_MASKED_ROWS_H
 #define TDM_CLI_MASKED_ROWS_H
 

@@ -1,5 +1,5 @@
-/* How long each kind of op takes in a training: a table of ops that calls the backend's own and looks
- * at the clock before and behind. One training at a time. */
+/* How long each kind of op takes in a training: a table of ops that calls the backend's own and
+ * looks at the clock before and behind. One training at a time. */
 #ifndef TDM_CLI_OP_PROFILE_H
 #define TDM_CLI_OP_PROFILE_H
 

@@ -25,8 +25,8 @@ typedef struct tdm_reading {
 /* The first plain argument is the recipe, the others files that replace data.train. */
 tdm_recipe_arguments tdm_command_recipe_arguments(const tdm_command *command);
 
-/* `threads` 0: one a core; below 0: what the recipe says. `use` is of ctr; labels of classify are read,
- * and its classes found. On failure nothing is left to close. */
+/* `threads` 0: one a core; below 0: what the recipe says. `use` is of ctr; labels of classify are
+ * read, and its classes found. On failure nothing is left to close. */
 TDM_MUST_CHECK tdm_status tdm_reading_open(const char *recipe,
                                            const tdm_recipe_arguments *arguments, int threads,
                                            tdm_ctr_use use, const atomic_bool *cancel,

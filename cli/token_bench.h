@@ -35,7 +35,8 @@ TDM_MUST_CHECK tdm_status tdm_token_bench_read(tdm_token_bench *bench, const cha
 /* Cuts what was read into parts of whole lines. */
 TDM_MUST_CHECK tdm_status tdm_token_bench_cut(tdm_token_bench *bench);
 
-/* Makes what the threads from `first` on need of a tokenizer, which is borrowed until it is closed. */
+/* Makes what the threads from `first` on need of a tokenizer, which is borrowed until it is
+ * closed. */
 TDM_MUST_CHECK tdm_status tdm_token_bench_open(tdm_token_bench *bench,
                                                const tdm_tokenizer *tokenizer, int first, int end);
 void tdm_token_bench_close(tdm_token_bench *bench);

@@ -189,7 +189,8 @@ static tdm_status sort_unknown(const tdm_token_stats *stats, uint32_t **order)
     return TDM_OK;
 }
 
-/* A word of any bytes, for people: U+FFFD stands for what is no UTF-8 and for control characters. */
+/* A word of any bytes, for people: U+FFFD stands for what is no UTF-8 and for control
+ * characters. */
 static tdm_status readable(const char *word, size_t bytes, char **out)
 {
     TDM_TRY(tdm_alloc(3 * bytes + 1, 1, out));

@@ -9,8 +9,8 @@
 
 /* ---- what follows ---------------------------------------------------------------------------- */
 
-/* Rows a second, of text tokens, that the matrix products alone would allow. Attention's products are
- * taken to run as fast as the fastest of the others. */
+/* Rows a second, of text tokens, that the matrix products alone would allow. Attention's products
+ * are taken to run as fast as the fastest of the others. */
 static double limit_of(const tdm_train_figures *figures)
 {
     const tdm_step_work *work = &figures->work;

@@ -159,8 +159,8 @@ int tdm_name_find(const char *const *names, const char *name);
  */
 const char *tdm_nearest(const char *word, const char *const *candidates, int count);
 
-/* What to put behind "there is no WORD" in a message: "; did you mean NEAREST?", or "". Written into
- * `advice`, which is returned. */
+/* What to put behind "there is no WORD" in a message: "; did you mean NEAREST?", or "". Written
+ * into `advice`, which is returned. */
 #define TDM_ADVICE_BYTES 96
 const char *tdm_did_you_mean(const char *word, const char *const *candidates, int count,
                              char advice[TDM_ADVICE_BYTES]);

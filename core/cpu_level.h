@@ -1,5 +1,5 @@
-/* Loops that are there for several instruction sets: level 0 runs anywhere, higher ones are wider. The
- * widest that the CPU has is chosen at the first call; any thread may ask. */
+/* Loops that are there for several instruction sets: level 0 runs anywhere, higher ones are wider.
+ * The widest that the CPU has is chosen at the first call; any thread may ask. */
 #ifndef TDM_CORE_CPU_LEVEL_H
 #define TDM_CORE_CPU_LEVEL_H
 

@@ -108,11 +108,12 @@ typedef struct tdm_featurizer tdm_featurizer;
 typedef struct tdm_featurizer_type {
     const char *name;
 
-    /* Appends the rows that it makes of the records to out's columns, behind its out->rows rows, and
-     * returns how many through *rows; out->rows stays as it is. Where rows are records, that is one
-     * row for each record that it accepts, the columns have room for records->count more, and
-     * row_records[i] gets the index within `records` of row i; else row_records is NULL, and it makes
-     * room itself by tdm_extract_reserve(). Refused records are told to `reject`, in any order. */
+    /* Appends the rows that it makes of the records to out's columns, behind its out->rows rows,
+     * and returns how many through *rows; out->rows stays as it is. Where rows are records, that is
+     * one row for each record that it accepts, the columns have room for records->count more, and
+     * row_records[i] gets the index within `records` of row i; else row_records is NULL, and it
+     * makes room itself by tdm_extract_reserve(). Refused records are told to `reject`, in any
+     * order. */
     tdm_status (*extract)(const tdm_featurizer *featurizer, const tdm_records *records,
                           tdm_extract *out, uint32_t *row_records, int64_t *rows,
                           void (*reject)(void *context, int64_t record, int32_t column,

@@ -1,5 +1,5 @@
-/* System calls as core/file.c, core/append_file.c and core/folder.c make them: asked of the test hook first, and
- * failing with a message. Private to core/. */
+/* System calls as core/file.c, core/append_file.c and core/folder.c make them: asked of the test
+ * hook first, and failing with a message. Private to core/. */
 #ifndef TDM_CORE_FILE_CALLS_H
 #define TDM_CORE_FILE_CALLS_H
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pieces from LARGE_BYTES on are aligned to, and asked to be made of, huge pages: embedding tables are
- * read at random, and a miss of the page tables costs as much as a miss of the caches. */
+/* Pieces from LARGE_BYTES on are aligned to, and asked to be made of, huge pages: embedding tables
+ * are read at random, and a miss of the page tables costs as much as a miss of the caches. */
 #define LARGE_BYTES     ((size_t)4 << 20)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 

@@ -8,9 +8,9 @@
 
 #define TDM_ALIGNMENT 64 /* bytes: a cache line, and the widest vector */
 
-/* Allocates `count` items of `size` bytes, set to zero, aligned to TDM_ALIGNMENT, or from 4 MiB on to a
- * huge page. *out is NULL on failure and for zero bytes. `out` is the address of a pointer of any
- * type. */
+/* Allocates `count` items of `size` bytes, set to zero, aligned to TDM_ALIGNMENT, or from 4 MiB on
+ * to a huge page. *out is NULL on failure and for zero bytes. `out` is the address of a pointer of
+ * any type. */
 TDM_MUST_CHECK tdm_status tdm_alloc(size_t count, size_t size, void *out);
 
 /* Grows *pointer, which tdm_alloc or tdm_grow made or which is NULL, to hold at least `needed`

@@ -103,8 +103,8 @@ typedef struct tdm_relu_bwd_args {
 } tdm_relu_bwd_args;
 
 /* What dropout draws from: element [row, column] of a matrix of n columns is number
- * positions[row] · n + column of the row's sample, in this epoch and at this occurrence of the sample in
- * it (core/rng.h). */
+ * positions[row] · n + column of the row's sample, in this epoch and at this occurrence of the
+ * sample in it (core/rng.h). */
 typedef struct tdm_dropout_draws {
     float rate; /* [0, 1); 0: nothing is dropped, and the rest is not looked at */
     tdm_philox_key key;
@@ -144,7 +144,8 @@ typedef struct tdm_lookup_bwd_args {
  *   sum = residual + x · keep / (1 - rate)
  *   y   = (sum - mean) · rstd · gamma + beta, over the columns of a row,
  *         rstd = 1 / sqrt(variance + eps), the variance divided by the count of columns
- * sum may be x; where there is neither residual nor dropout, x is the sum and `sum` is not looked at.
+ * sum may be x; where there is neither residual nor dropout, x is the sum and `sum` is not looked
+ * at.
  */
 typedef struct tdm_layer_norm_fwd_args {
     tdm_matrix x;
@@ -201,10 +202,9 @@ typedef struct tdm_gated_bwd_args {
     const int64_t *rows;
 } tdm_gated_bwd_args;
 
-/* Rotary positions (Su et al., 2021, arXiv 2104.09864), in place: in each group of `dim` columns, x1
- * being its first half and x2 its second,
- *   x1' = x1 cos φ - x2 sin φ, x2' = x2 cos φ + x1 sin φ, φ_d = positions[r] · theta^(-2 d / dim).
- * `inverse` turns back, which is also the backward. */
+/* Rotary positions (Su et al., 2021, arXiv 2104.09864), in place: in each group of `dim` columns,
+ * x1 being its first half and x2 its second, x1' = x1 cos φ - x2 sin φ, x2' = x2 cos φ + x1 sin φ,
+ * φ_d = positions[r] · theta^(-2 d / dim). `inverse` turns back, which is also the backward. */
 typedef struct tdm_rotary_args {
     tdm_matrix x; /* [rows, groups · dim]: the queries and keys of all heads */
     int64_t dim;
@@ -226,11 +226,11 @@ typedef struct tdm_sequence_spans {
     const int64_t *rows; /* valid sequences */
 } tdm_sequence_spans;
 
-/* Softmax attention within each sequence, for each head: p = softmax_j(scale · q_i · k_j) over the j
- * with |i - j| <= window, o_i = Σ_j p_ij · keep_ij / (1 - rate) · v_j. keep_ij is element
- * (head · max_length + i) · max_length + j of the sequence's sample (draws: no sample_rows, no
- * positions). Memory is linear in the length (Dao et al., 2022, arXiv 2205.14135): what is kept for
- * the backward is log Σ_j exp(scale · q_i · k_j). Tokens of no sequence get zeros. */
+/* Softmax attention within each sequence, for each head: p = softmax_j(scale · q_i · k_j) over the
+ * j with |i - j| <= window, o_i = Σ_j p_ij · keep_ij / (1 - rate) · v_j. keep_ij is element (head ·
+ * max_length + i) · max_length + j of the sequence's sample (draws: no sample_rows, no positions).
+ * Memory is linear in the length (Dao et al., 2022, arXiv 2205.14135): what is kept for the
+ * backward is log Σ_j exp(scale · q_i · k_j). Tokens of no sequence get zeros. */
 typedef struct tdm_attention_fwd_args {
     tdm_matrix qkv; /* [tokens, 3 · heads · dim]: queries of all heads, keys, values */
     int64_t heads;
@@ -343,12 +343,12 @@ typedef struct tdm_weight_sum_args {
     tdm_step_scalars *scalars;
 } tdm_weight_sum_args;
 
-/* The losses below add Σ w l and Σ w [correct] to losses[loss] of the scalars; unless dlogits.data is
- * NULL, dlogits = loss_scale · w · dl/dz / weight_sum, 0 where weight_sum is 0. dlogits may be
+/* The losses below add Σ w l and Σ w [correct] to losses[loss] of the scalars; unless dlogits.data
+ * is NULL, dlogits = loss_scale · w · dl/dz / weight_sum, 0 where weight_sum is 0. dlogits may be
  * logits. */
 
-/* Binary cross-entropy from logits, in nats, of each element: l = max(z, 0) - z y + log(1 + e^-|z|),
- * w the row's weight; probabilities = σ(z). weight_sum counts elements. Correct: z > 0 as
+/* Binary cross-entropy from logits, in nats, of each element: l = max(z, 0) - z y + log(1 +
+ * e^-|z|), w the row's weight; probabilities = σ(z). weight_sum counts elements. Correct: z > 0 as
  * y > 0.5. */
 typedef struct tdm_bce_args {
     tdm_matrix logits;        /* [rows, n] */
@@ -364,8 +364,8 @@ typedef struct tdm_bce_args {
 /* A row with this label is left out: no loss, no gradient. */
 #define TDM_NO_LABEL UINT32_MAX
 
-/* Cross-entropy of a softmax, in nats: l = log Σ_c e^z_c - z_label. Correct: no logit is larger than
- * the label's. */
+/* Cross-entropy of a softmax, in nats: l = log Σ_c e^z_c - z_label. Correct: no logit is larger
+ * than the label's. */
 typedef struct tdm_softmax_loss_args {
     tdm_matrix logits;      /* [rows, classes] */
     const uint32_t *labels; /* [rows], below classes or TDM_NO_LABEL */

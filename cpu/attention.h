@@ -1,9 +1,9 @@
 /* What attention's forward and backward share: where the tiles of a batch lie.
  *
- * The tokens of a sequence are cut into chunks. The forward goes, for a chunk of queries and a head,
- * through the chunks of keys with a running softmax; the backward takes a chunk of queries and one of
- * keys at a time. So working memory does not grow with the length. A tile is a chunk and some heads:
- * while it computes for one, what the next one needs is fetched. */
+ * The tokens of a sequence are cut into chunks. The forward goes, for a chunk of queries and a
+ * head, through the chunks of keys with a running softmax; the backward takes a chunk of queries
+ * and one of keys at a time. So working memory does not grow with the length. A tile is a chunk and
+ * some heads: while it computes for one, what the next one needs is fetched. */
 #ifndef TDM_CPU_ATTENTION_H
 #define TDM_CPU_ATTENTION_H
 
@@ -71,7 +71,8 @@ static inline tdm_token_range tdm_attention_seen(const tdm_attention_job *job,
     return seen;
 }
 
-/* Those of chunk `chunk` of the keys, from where a panel begins; empty where the queries see none. */
+/* Those of chunk `chunk` of the keys, from where a panel begins; empty where the queries see
+ * none. */
 static inline tdm_token_range tdm_attention_keys(const tdm_attention_job *job, int64_t length,
                                                  tdm_token_range queries, int64_t chunk)
 {
@@ -89,13 +90,14 @@ static inline int64_t tdm_attention_pad(int64_t count)
 }
 
 /* Wants tokens [range.begin, range.end) of a sequence, that begins at token `first`, of one head in
- * part `part` of the columns of a matrix: 0 the queries, 1 the keys, 2 the values. What is wanted last
- * is fetched first. */
+ * part `part` of the columns of a matrix: 0 the queries, 1 the keys, 2 the values. What is wanted
+ * last is fetched first. */
 void tdm_attention_want(const tdm_attention_job *job, const tdm_matrix *matrix, int64_t first,
                         tdm_token_range range, int64_t part, int64_t head, bool write,
                         tdm_fetch *fetch);
 
-/* Takes `count` words, aligned, from a thread's scratch; NULL where base is NULL, to find the size. */
+/* Takes `count` words, aligned, from a thread's scratch; NULL where base is NULL, to find the
+ * size. */
 void *tdm_attention_take(unsigned char *base, size_t *used, int64_t count);
 
 /* What is not of args' own follows from qkv and spans. TDM_E_UNSUPPORTED where `compute` is. */
@@ -107,8 +109,8 @@ TDM_MUST_CHECK tdm_status tdm_attention_prepare(tdm_backend *backend, tdm_dtype 
 void tdm_attention_clear_gaps(tdm_backend *backend, const tdm_sequence_spans *spans,
                               const tdm_matrix *matrix);
 
-/* The block of `queries` and, of the keys in work, those that they see, its columns widened to where
- * panels begin. */
+/* The block of `queries` and, of the keys in work, those that they see, its columns widened to
+ * where panels begin. */
 tdm_score_block tdm_attention_block(const tdm_attention_job *job, int64_t head,
                                     tdm_token_range queries, tdm_token_range seen,
                                     tdm_token_range keys);

@@ -3,9 +3,9 @@
  *   dV = (P ∘ keep / (1 - r))^T dO     dS = P ∘ (keep / (1 - r) ∘ dO V^T - D)
  *   dQ = scale · dS K                  dK = scale · dS^T Q
  *
- * A tile adds to the gradients of a chunk of queries and of a chunk of keys. In pass p, chunk c of the
- * keys meets chunk (c + p) mod chunks of the queries: no two tiles of a pass share a gradient, and
- * each gradient is added up in one order. */
+ * A tile adds to the gradients of a chunk of queries and of a chunk of keys. In pass p, chunk c of
+ * the keys meets chunk (c + p) mod chunks of the queries: no two tiles of a pass share a gradient,
+ * and each gradient is added up in one order. */
 #include "cpu/attention.h"
 
 #include <string.h>

@@ -9,8 +9,8 @@
 
 typedef uint16_t tdm_bf16;
 
-/* To nearest, ties to even, as VCVTNEPS2BF16 rounds: subnormal numbers become zero, a NaN stays one,
- * all keep their sign. */
+/* To nearest, ties to even, as VCVTNEPS2BF16 rounds: subnormal numbers become zero, a NaN stays
+ * one, all keep their sign. */
 static inline tdm_bf16 tdm_bf16_from_float(float x)
 {
     uint32_t bits;
@@ -40,16 +40,17 @@ typedef struct tdm_bf16_source {
     int64_t rows, columns, stride;
 } tdm_bf16_source;
 
-/* The first operand of a product: rows without gaps, each as long as the depth that is summed over, a
- * multiple of 32. `to` is [rows, depth], at least as large as the source; what that lacks is zeros. */
+/* The first operand of a product: rows without gaps, each as long as the depth that is summed over,
+ * a multiple of 32. `to` is [rows, depth], at least as large as the source; what that lacks is
+ * zeros. */
 void tdm_bf16_pack_rows(const tdm_bf16_source *from, int64_t rows, int64_t depth, tdm_bf16 *to);
 /* The same of the source transposed: its columns are the rows. */
 void tdm_bf16_pack_rows_turned(const tdm_bf16_source *from, int64_t rows, int64_t depth,
                                tdm_bf16 *to);
 
-/* The second operand, [depth, columns], is cut into panels [depth / 2][TDM_BF16_PANEL][2] of so many
- * columns, in which two numbers that follow one another in a column lie side by side. `to` has as
- * many panels as the source needs; what that lacks is zeros. */
+/* The second operand, [depth, columns], is cut into panels [depth / 2][TDM_BF16_PANEL][2] of so
+ * many columns, in which two numbers that follow one another in a column lie side by side. `to` has
+ * as many panels as the source needs; what that lacks is zeros. */
 #define TDM_BF16_PANEL 64
 void tdm_bf16_pack_panels(const tdm_bf16_source *from, int64_t depth, tdm_bf16 *to);
 /* The same of the source transposed: its rows are the columns. */

@@ -43,9 +43,8 @@ tdm_dropout_row tdm_cpu_dropout_row(const tdm_dropout_draws *draws)
         return (tdm_dropout_row){.scale = 1.0f};
     /* tdm_uniform(word) >= rate, in whole numbers: both sides times 2^24 are exact in double */
     double threshold = ceil((double)draws->rate * 0x1p24);
-    return (tdm_dropout_row){.key = draws->key,
-                             .threshold = (uint32_t)threshold,
-                             .scale = 1.0f / (1.0f - draws->rate)};
+    return (tdm_dropout_row){
+        .key = draws->key, .threshold = (uint32_t)threshold, .scale = 1.0f / (1.0f - draws->rate)};
 }
 
 typedef struct dropout_job {

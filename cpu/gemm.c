@@ -155,8 +155,8 @@ static tdm_status lay_out_b(tdm_backend *backend, gemm_job *job)
     return TDM_OK;
 }
 
-/* How c is cut, and b laid out. Rows that are valid change with every step: what needs memory depends
- * on all rows instead. */
+/* How c is cut, and b laid out. Rows that are valid change with every step: what needs memory
+ * depends on all rows instead. */
 static tdm_status prepare_product(tdm_backend *backend, gemm_job *job)
 {
     const tdm_gemm *gemm = &job->gemm;

@@ -1,7 +1,7 @@
 /* Matrix products in bfloat16, put together from blocks (bf16_products.h). A tile is a run of rows
  * of c with all columns, or of columns with all rows, whichever there is more of: then the operand
- * that is cut into tiles is rounded and packed in its tile, in parts that stay in the cache, and only
- * the other, smaller one before all tiles. */
+ * that is cut into tiles is rounded and packed in its tile, in parts that stay in the cache, and
+ * only the other, smaller one before all tiles. */
 #include "core/memory.h"
 #include "cpu/bf16_products.h"
 #include "cpu/gemm_internal.h"
@@ -14,13 +14,13 @@
 #define UNIT    32 /* the smallest, of rows and of depth */
 #define PANEL   TDM_BF16_PANEL
 #define TILES   8 /* that there should at least be */
-/* Tiles of the depth pay where it is so much and so many times the rows and columns, and the sums are
- * no more. */
+/* Tiles of the depth pay where it is so much and so many times the rows and columns, and the sums
+ * are no more. */
 #define DEEP_FROM  (TILES * DEPTH)
 #define DEEP_TIMES 4
 #define DEEP_SUMS  (1 << 19)
-/* Sums of a tile that are kept where the depth takes several blocks: so many columns of its rows, or
- * rows of its columns. */
+/* Sums of a tile that are kept where the depth takes several blocks: so many columns of its rows,
+ * or rows of its columns. */
 #define GROUP_COLUMNS 1024
 #define GROUP_ROWS    512
 
@@ -296,8 +296,8 @@ static int64_t choose_tile(int64_t count, int64_t most, int64_t least)
     return most;
 }
 
-/* How the op is cut, from the shapes of its matrices and not the valid rows, which change with every
- * step. */
+/* How the op is cut, from the shapes of its matrices and not the valid rows, which change with
+ * every step. */
 static void choose_tiles(bf16_job *job, int64_t all_rows, int64_t all_depth)
 {
     int64_t n = job->gemm->n, wider = all_rows > n ? all_rows : n;

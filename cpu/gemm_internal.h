@@ -16,8 +16,8 @@ static inline int64_t tdm_gemm_stride(const tdm_matrix *matrix)
     return matrix->stride > matrix->columns ? matrix->stride : matrix->columns;
 }
 
-/* c and preactivation, in the part that begins at (row, column) and has m rows and n columns, from the
- * product there: its first row lies at `product`, `stride` floats from one to the next. */
+/* c and preactivation, in the part that begins at (row, column) and has m rows and n columns, from
+ * the product there: its first row lies at `product`, `stride` floats from one to the next. */
 void tdm_gemm_epilogue(const tdm_gemm *gemm, int64_t row, int64_t column, int64_t m, int64_t n,
                        const float *product, int64_t stride);
 

@@ -41,7 +41,8 @@ typedef struct tdm_encoder_kernels {
                            const float *dy, const float *dsum, float *total, float *gamma_sums,
                            float *beta_sums);
 
-    /* One row of the ops of these names; what is added up goes to sums unless NULL. dx may be dy. */
+    /* One row of the ops of these names; what is added up goes to sums unless NULL. dx may be
+     * dy. */
     void (*activation_bwd)(int64_t n, tdm_activation activation, const float *x, const float *dy,
                            float *dx, float *sums);
     /* x, dx and sums have 2 n elements; dx may be x. */
@@ -75,8 +76,8 @@ typedef struct tdm_kernels {
     void (*add_scaled)(int64_t n, float a, const float *x, float *y);
     /* y = a · x */
     void (*scale)(int64_t n, float a, const float *x, float *y);
-    /* preactivation = x + bias, y = activation(preactivation); bias and preactivation may be NULL, y
-     * may be x */
+    /* preactivation = x + bias, y = activation(preactivation); bias and preactivation may be NULL,
+     * y may be x */
     void (*epilogue)(int64_t n, const float *x, const float *bias, tdm_activation activation,
                      float *preactivation, float *y);
     float (*dot)(int64_t n, const float *x, const float *y);

@@ -1,5 +1,5 @@
-/* Exponential, GELU and tanh of vectors, for the sources of the kernels. A NaN stays one. The bounds
- * were found by trying numbers from all of float. */
+/* Exponential, GELU and tanh of vectors, for the sources of the kernels. A NaN stays one. The
+ * bounds were found by trying numbers from all of float. */
 #ifndef TDM_CPU_KERNELS_ACTIVATION_H
 #define TDM_CPU_KERNELS_ACTIVATION_H
 
@@ -42,8 +42,9 @@ static ALWAYS_INLINE vector polynomial(vector x, int count, const float *coeffic
     polynomial(x, (int)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float)),                     \
                (const float[]){__VA_ARGS__})
 
-/* e^x to 1.2 ulp; 0 below -87.7, infinite above 88.4. x = n ln 2 + r, |r| <= ½ ln 2, n in the last bits
- * of a sum whose unit is 1; ln 2 in two parts (Cody and Waite, 1980), e^r a minimax polynomial. */
+/* e^x to 1.2 ulp; 0 below -87.7, infinite above 88.4. x = n ln 2 + r, |r| <= ½ ln 2, n in the last
+ * bits of a sum whose unit is 1; ln 2 in two parts (Cody and Waite, 1980), e^r a minimax
+ * polynomial. */
 static ALWAYS_INLINE vector exp_vector(vector x)
 {
     const float shift = 0x1.8p23f + 127.0f;
@@ -57,8 +58,8 @@ static ALWAYS_INLINE vector exp_vector(vector x)
                               0.499999934f, 1.0f, 1.0f);
 }
 
-/* Φ(-a) = e^(-a²/2) · tail(a) for a >= 0, to 2e-7 of itself up to 6.6: a minimax fraction. Beyond 14
- * both are 0 in float, so a is taken from there on to be 14. */
+/* Φ(-a) = e^(-a²/2) · tail(a) for a >= 0, to 2e-7 of itself up to 6.6: a minimax fraction. Beyond
+ * 14 both are 0 in float, so a is taken from there on to be 14. */
 typedef struct normal_tail {
     vector a, exponential, tail;
 } normal_tail;

@@ -85,10 +85,10 @@ typedef struct tdm_attention_kernels {
      * scores are used up. */
     void (*softmax)(const tdm_score_block *block, float *scores, void *weights, float *maxima,
                     float *sums, float *factors);
-    /* With p = e^(scale · scores - log_sums): weights = p ∘ keep, turned: [rows, columns] as rows of
-     * units of k = rows; and gradients = p ∘ (keep / (1 - rate) ∘ d_weights - dots), as rows of
-     * units and turned. In float the two are one, and may be d_weights, and weights the scores; these
-     * are used up. */
+    /* With p = e^(scale · scores - log_sums): weights = p ∘ keep, turned: [rows, columns] as rows
+     * of units of k = rows; and gradients = p ∘ (keep / (1 - rate) ∘ d_weights - dots), as rows of
+     * units and turned. In float the two are one, and may be d_weights, and weights the scores;
+     * these are used up. */
     void (*softmax_bwd)(const tdm_score_block *block, float *scores, float *d_weights,
                         const float *log_sums, const float *dots, void *weights, void *gradients,
                         void *gradients_turned);

@@ -1,4 +1,5 @@
-/* What the sources of attention's kernels share: vectors of units, of a float or of two bfloat16. */
+/* What the sources of attention's kernels share: vectors of units, of a float or of two
+ * bfloat16. */
 #ifndef TDM_CPU_KERNELS_ATTENTION_VECTOR_H
 #define TDM_CPU_KERNELS_ATTENTION_VECTOR_H
 

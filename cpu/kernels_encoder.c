@@ -49,8 +49,8 @@ typedef struct norm_sums {
     vector gradients, products;
 } norm_sums;
 
-/* Adds dy · gamma and that times the normalized sum, and the same without gamma for the gradients of
- * gamma and beta. */
+/* Adds dy · gamma and that times the normalized sum, and the same without gamma for the gradients
+ * of gamma and beta. */
 static ALWAYS_INLINE void add_norm_sums(int64_t count, const float *sum, const float *gamma,
                                         float mean, float rstd, const float *dy, float *gamma_sums,
                                         float *beta_sums, norm_sums *sums)

@@ -1,7 +1,7 @@
 /* Rows of a table by id. The backward groups the rows of the batch by id, in order, and cuts the
  * groups into segments: a group of one segment goes straight to the table; the segments of a longer
- * one are summed on their own, and then the sums are added in order. So each row of the table has one
- * writer, sums over many rows stay accurate, and a table of two rows keeps all threads busy. */
+ * one are summed on their own, and then the sums are added in order. So each row of the table has
+ * one writer, sums over many rows stay accurate, and a table of two rows keeps all threads busy. */
 #include "cpu/backend_cpu.h"
 
 #include <string.h>

@@ -43,7 +43,7 @@ tdm_status tdm_cpu_weight_sum(tdm_backend *backend, const tdm_weight_sum_args *a
     return TDM_OK;
 }
 
-/* ---- losses: rows in tiles, whose sums are added in order ------------------------------------- */
+/* ---- losses: rows in tiles, whose sums are added in order -------------------------------------- */
 
 typedef struct loss_sums {
     double loss, correct;

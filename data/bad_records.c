@@ -195,7 +195,8 @@ tdm_status tdm_bad_record_log_restore(tdm_bad_record_log *log, const tdm_bad_rec
     log->counts = *counts;
     if (log->quarantine_path == NULL)
         return TDM_OK;
-    /* Where somebody took the file, or a part of it, away, what follows goes behind what is there. */
+    /* Where somebody took the file, or a part of it, away, what follows goes behind what is
+     * there. */
     log->counts.quarantine_bytes = 0;
     if (!tdm_file_exists(log->quarantine_path))
         return TDM_OK;

@@ -54,8 +54,9 @@ void tdm_bad_record_log_destroy(tdm_bad_record_log *log);
 TDM_MUST_CHECK tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_input *input,
                                                  const tdm_bad_report *report);
 
-/* Counts `good` records, of the same stretch of the input as the bad ones, and judges: TDM_E_DATA where
- * there are more bad ones than the limit allows; a share counts from 10,000 records on, or at the end
+/* Counts `good` records, of the same stretch of the input as the bad ones, and judges: TDM_E_DATA
+ * where there are more bad ones than the limit allows; a share counts from 10,000 records on, or at
+ * the end
  * (`last`). */
 TDM_MUST_CHECK tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t good,
                                                    bool last);

@@ -133,9 +133,9 @@ static void number_text(const json_t *json, char text[32])
     }
 }
 
-/* Appends to scratch behind *used what a value is as a cell, or an item of a list; *good is false where it
- * can be none. A line feed ends each item, so that a cell that ends with one is a list: one at the end of a
- * text, or within an item, becomes a blank. */
+/* Appends to scratch behind *used what a value is as a cell, or an item of a list; *good is false
+ * where it can be none. A line feed ends each item, so that a cell that ends with one is a list:
+ * one at the end of a text, or within an item, becomes a blank. */
 static tdm_status append_value(tdm_parse *parse, const json_t *value, bool item, size_t *used,
                                bool *good)
 {

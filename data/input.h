@@ -9,9 +9,9 @@
  * Consecutive files of the same weight that have room in a block together share one.
  *
  * Compressed files and standard input are streams: their blocks are cut one after the other, at the
- * first line end at or behind B bytes, or at the first end of a document there, but no later than at
- * the first line end at or behind 2 · B bytes; what a file's end leaves room for, the next file of the
- * same weight fills. Where one file is a stream, the whole list is read in order. */
+ * first line end at or behind B bytes, or at the first end of a document there, but no later than
+ * at the first line end at or behind 2 · B bytes; what a file's end leaves room for, the next file
+ * of the same weight fills. Where one file is a stream, the whole list is read in order. */
 #ifndef TDM_DATA_INPUT_H
 #define TDM_DATA_INPUT_H
 

@@ -13,8 +13,8 @@ typedef struct tdm_input_sample {
     double parts;         /* that the rows fill, of a lane in batches */
 } tdm_input_sample;
 
-/* Reads some 4 MiB of text, and makes windows of `blocks` blocks of it. Of standard input nothing is
- * read, and nothing known. */
+/* Reads some 4 MiB of text, and makes windows of `blocks` blocks of it. Of standard input nothing
+ * is read, and nothing known. */
 TDM_MUST_CHECK tdm_status tdm_input_sample_take(tdm_extractor *extractor, int blocks, int lanes,
                                                 tdm_input_sample *out);
 

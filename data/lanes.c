@@ -39,8 +39,8 @@ static tdm_status can_load(tdm_pipeline *pipeline, tdm_lane *lane, int index, bo
         return TDM_OK;
     TDM_TRY(tdm_epoch_order_make(pipeline, lane->load_epoch));
     *can = lane->load_window < tdm_lane_window_count(pipeline, index, lane->load_epoch);
-    /* While the cache is being written the next epoch waits for it; the one behind that waits in any
-     * case. */
+    /* While the cache is being written the next epoch waits for it; the one behind that waits in
+     * any case. */
     if (*can || pipeline->writing || lane->load_epoch > lane->epoch)
         return TDM_OK;
     lane->load_epoch++;

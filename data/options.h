@@ -55,8 +55,8 @@ typedef struct tdm_eval_source {
 TDM_MUST_CHECK tdm_status tdm_eval_source_bind(const tdm_config_node *node, tdm_eval_source *out);
 void tdm_eval_source_deinit(tdm_eval_source *source);
 
-/* One ASCII character but a quote, CR or LF, or tab, comma, semicolon, space, pipe by name. False for
- * anything else. */
+/* One ASCII character but a quote, CR or LF, or tab, comma, semicolon, space, pipe by name. False
+ * for anything else. */
 bool tdm_separator_parse(const char *text, char *out);
 
 /* The format's own options; borrows from `options`. */

@@ -30,8 +30,8 @@ TDM_MUST_CHECK tdm_status tdm_pipeline_create(const tdm_pipeline_options *option
 /* NULL is allowed. */
 void tdm_pipeline_destroy(tdm_pipeline *pipeline);
 
-/* A batch, or the end of an epoch, with the records of the windows that begin with it: those whose first
- * row it holds, or that were passed since the batch before because they have none. */
+/* A batch, or the end of an epoch, with the records of the windows that begin with it: those whose
+ * first row it holds, or that were passed since the batch before because they have none. */
 typedef struct tdm_delivery {
     tdm_batch batch; /* rows is 0 at the end of an epoch */
     int64_t epoch;

@@ -150,8 +150,8 @@ void tdm_lanes_deinit(tdm_pipeline *pipeline);
 /* Starts loading what lanes lack. */
 TDM_MUST_CHECK tdm_status tdm_lanes_load(tdm_pipeline *pipeline);
 
-/* A lane's part of a batch: batch_size / lanes rows, of at most max_tokens / lanes tokens where rows
- * have tokens. Rows come in order: where the next one does not fit, the part is full. */
+/* A lane's part of a batch: batch_size / lanes rows, of at most max_tokens / lanes tokens where
+ * rows have tokens. Rows come in order: where the next one does not fit, the part is full. */
 
 /* Parts that the window's rows fill, the last one as far as they do. No lock is needed. */
 double tdm_window_parts(const tdm_batch_layout *batch, int lanes, const tdm_window *window);
@@ -188,8 +188,8 @@ void tdm_epoch_orders_free(tdm_pipeline *pipeline);
 
 /* ---- cache_fill.c ---------------------------------------------------------------------------- */
 
-/* Reads all of the input into pipeline->writer and opens the cache. On an error *failed tells whether
- * it is the cache's or the input's. */
+/* Reads all of the input into pipeline->writer and opens the cache. On an error *failed tells
+ * whether it is the cache's or the input's. */
 TDM_MUST_CHECK tdm_status tdm_pipeline_fill_cache(tdm_pipeline *pipeline, bool *failed);
 
 /* ---- windows.c; likewise --------------------------------------------------------------------- */
@@ -225,8 +225,8 @@ void tdm_stream_reader_start(tdm_pipeline *pipeline);
 /* With the lock held: does whatever can be done now. */
 void tdm_pipeline_pump(tdm_pipeline *pipeline);
 
-/* Submits a job that ends with tdm_pipeline_job_end(), which takes the lock from it and is told what
- * tdm_clock_thread_seconds() was when it began. */
+/* Submits a job that ends with tdm_pipeline_job_end(), which takes the lock from it and is told
+ * what tdm_clock_thread_seconds() was when it began. */
 void tdm_pipeline_submit(tdm_pipeline *pipeline, tdm_priority priority, tdm_job *job);
 void tdm_pipeline_job_end(tdm_pipeline *pipeline, tdm_status status, double start);
 

@@ -105,8 +105,8 @@ struct tdm_record_format_type {
     const char *help;
 
     /* Parses the next records; count 0 with cursor at size means the end. A record that is too long
-     * or does not fit the layout is rejected, and where records have cells one that holds a NUL byte
-     * or bytes that are not UTF-8. */
+     * or does not fit the layout is rejected, and where records have cells one that holds a NUL
+     * byte or bytes that are not UTF-8. */
     tdm_status (*parse)(const tdm_record_format *format, tdm_parse *parse);
 
     char separator; /* the default */

@@ -17,7 +17,8 @@ typedef enum tdm_compression {
 typedef struct tdm_source tdm_source;
 
 /* `cancel` may be NULL; where it becomes true, a read that waits for standard input or a pipe ends
- * with TDM_E_CANCELLED. Missing files, folders and files without permission are errors that name them.
+ * with TDM_E_CANCELLED. Missing files, folders and files without permission are errors that name
+ * them.
  */
 TDM_MUST_CHECK tdm_status tdm_source_open(const char *path, const atomic_bool *cancel,
                                           tdm_source **out);

@@ -1,4 +1,5 @@
-/* Windows: the memory that they live in, and the blocks that fill them, from text or from the cache. */
+/* Windows: the memory that they live in, and the blocks that fill them, from text or from the
+ * cache. */
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/memory.h"

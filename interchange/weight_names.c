@@ -197,8 +197,7 @@ static tdm_weight weight_of(tdm_weight_naming names, const row *from, int64_t la
         .layer = strchr(from->ours, '#') == NULL ? -1 : layer,
         .rank = is_bias ? 1 : (int)strnlen(from->sizes, TDM_WEIGHT_RANK),
     };
-    for (int i = 0; i < weight.rank; i++)
-        weight.sizes[i] = from->sizes[i];
+    memcpy(weight.sizes, from->sizes, (size_t)weight.rank);
     const char *ours = from->kind == ROW_EXACT ? "" : is_bias ? ".bias" : ".weight";
     expand(from->ours, layer, ours, weight.ours);
     expand(from->theirs, layer, ending_of(names, from->kind, is_bias), weight.theirs);

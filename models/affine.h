@@ -11,8 +11,9 @@ typedef struct tdm_affine {
     tdm_axis axis; /* of x and y */
 } tdm_affine;
 
-/* Declares the parameters of the layer called `name`. Weights begin Xavier uniform (Glorot and Bengio,
- * 2010), or where `initializer` is not 0 normal, truncated at twice this standard deviation. */
+/* Declares the parameters of the layer called `name`. Weights begin Xavier uniform (Glorot and
+ * Bengio, 2010), or where `initializer` is not 0 normal, truncated at twice this standard
+ * deviation. */
 TDM_MUST_CHECK tdm_status tdm_affine_plan(tdm_plan *plan, const char *name, tdm_axis axis,
                                           int64_t inputs, int64_t outputs, bool bias,
                                           double initializer, tdm_affine *out);

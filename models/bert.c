@@ -88,8 +88,8 @@ static tdm_status add_post_layer(const encoder_build *build, const char *prefix,
 }
 
 /* The stream becomes stream + attention(norm(stream)), and that stream + mlp(norm(stream)). An
- * addition and the norm behind it are one layer, so that what a layer hands on is its last addition's
- * parts: `addend`, not yet added to *stream, TDM_NO_VALUE before the first. */
+ * addition and the norm behind it are one layer, so that what a layer hands on is its last
+ * addition's parts: `addend`, not yet added to *stream, TDM_NO_VALUE before the first. */
 static tdm_status add_pre_layer(const encoder_build *build, const char *prefix, int64_t layer,
                                 tdm_value *stream, tdm_value *addend)
 {

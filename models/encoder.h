@@ -1,5 +1,6 @@
-/* The encoder of text tasks: BERT (Devlin et al., 2019, arXiv 1810.04805) and, as settings of the same
- * model, its pre-LayerNorm form and ModernBERT's shape (Warner et al., 2024, arXiv 2412.13663).
+/* The encoder of text tasks: BERT (Devlin et al., 2019, arXiv 1810.04805) and, as settings of the
+ * same model, its pre-LayerNorm form and ModernBERT's shape (Warner et al., 2024, arXiv
+ * 2412.13663).
  *
  * Its batch, behind the common tensors; a row is a sequence, and S, T, P are the most sequences,
  * tokens and predictions. It is cut from the text featurizer's (text/text_featurizer.h).
@@ -21,19 +22,17 @@
  *   lengths         i32 [S]      valid tokens of a sequence; token_count is L · rows
  *   first_tokens    u32 [S]      0, L, 2 L, ...
  *
- * Dense parameters, by name. H hidden, I intermediate, V vocabulary, L layers, from 0; "norm.bias" and
- * other biases only where options.bias:
- *   embeddings.word.weight [V, H], embeddings.position.weight [max_positions, H] (learned),
- *   embeddings.type.weight [2, H] (types), embeddings.norm.weight, .bias [H] (post, or pre with
- *   embedding_norm)
+ * Dense parameters, by name. H hidden, I intermediate, V vocabulary, L layers, from 0; "norm.bias"
+ * and other biases only where options.bias: embeddings.word.weight [V, H],
+ * embeddings.position.weight [max_positions, H] (learned), embeddings.type.weight [2, H] (types),
+ * embeddings.norm.weight, .bias [H] (post, or pre with embedding_norm)
  *   layer.<i>.attention.norm.weight, .bias [H] (pre: before it, not in layer 0 with embedding_norm;
  *   post: behind it), layer.<i>.attention.qkv.weight [3 H, H], .bias [3 H] (queries, keys, values),
  *   layer.<i>.attention.output.weight [H, H], .bias
- *   layer.<i>.mlp.norm.weight, .bias (as attention.norm; in every layer), layer.<i>.mlp.input.weight
- *   [I, H], .bias, or gated [2 I, H] (what goes through the activation first),
- *   layer.<i>.mlp.output.weight [H, I], .bias
- *   norm.weight, .bias [H] (pre: behind the last layer)
- *   pooler.weight [H, H], .bias (always; pairs and heads of sequences, where options.pooler),
+ *   layer.<i>.mlp.norm.weight, .bias (as attention.norm; in every layer),
+ * layer.<i>.mlp.input.weight [I, H], .bias, or gated [2 I, H] (what goes through the activation
+ * first), layer.<i>.mlp.output.weight [H, I], .bias norm.weight, .bias [H] (pre: behind the last
+ * layer) pooler.weight [H, H], .bias (always; pairs and heads of sequences, where options.pooler),
  *   pair.weight [2, H], .bias (always)
  *   masked.dense.weight [H, H], .bias, masked.norm.weight, .bias, masked.bias [V] (always); the
  *   decoder's weight is embeddings.word.weight

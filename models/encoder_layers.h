@@ -16,8 +16,8 @@ typedef struct tdm_encoder_batch {
     int64_t max_length;
 } tdm_encoder_batch;
 
-/* Finds them; TDM_E_ARG for what the head needs and the batch lacks. Labels may lack: the plan cannot
- * train then. */
+/* Finds them; TDM_E_ARG for what the head needs and the batch lacks. Labels may lack: the plan
+ * cannot train then. */
 TDM_MUST_CHECK tdm_status tdm_encoder_batch_find(tdm_plan *plan, const tdm_model_inputs *inputs,
                                                  tdm_encoder_batch *out);
 
@@ -32,8 +32,8 @@ TDM_MUST_CHECK tdm_status tdm_token_embedding_add(tdm_plan *plan, const tdm_bert
                                                   const tdm_encoder_batch *batch, int *word,
                                                   tdm_value *output);
 
-/* [tokens, hidden] = attention of `qkv` [tokens, 3 hidden], which is turned by its rotary positions in
- * place. `layer` tells whether it is local. */
+/* [tokens, hidden] = attention of `qkv` [tokens, 3 hidden], which is turned by its rotary positions
+ * in place. `layer` tells whether it is local. */
 TDM_MUST_CHECK tdm_status tdm_attention_add(tdm_plan *plan, const char *name,
                                             const tdm_bert_options *options, int64_t layer,
                                             const tdm_encoder_batch *batch, tdm_value qkv,
@@ -45,14 +45,15 @@ typedef struct tdm_norm_options {
     double dropout; /* of x */
 } tdm_norm_options;
 
-/* sum = residual + dropout(x), y = norm(sum). Without a residual, TDM_NO_VALUE, nothing is dropped and
- * *sum is x. */
+/* sum = residual + dropout(x), y = norm(sum). Without a residual, TDM_NO_VALUE, nothing is dropped
+ * and *sum is x. */
 TDM_MUST_CHECK tdm_status tdm_norm_add(tdm_plan *plan, const char *name,
                                        const tdm_norm_options *options,
                                        const tdm_encoder_batch *batch, tdm_value x,
                                        tdm_value residual, tdm_value *sum, tdm_value *y);
 
-/* Dropout of x by tokens, or where its rows are the batch's by those; x itself where `rate` is 0. */
+/* Dropout of x by tokens, or where its rows are the batch's by those; x itself where `rate` is
+ * 0. */
 TDM_MUST_CHECK tdm_status tdm_drop_add(tdm_plan *plan, const char *name,
                                        const tdm_encoder_batch *batch, double rate, tdm_value x,
                                        tdm_value *output);
@@ -61,12 +62,14 @@ TDM_MUST_CHECK tdm_status tdm_drop_add(tdm_plan *plan, const char *name,
 TDM_MUST_CHECK tdm_status tdm_gate_add(tdm_plan *plan, const char *name, tdm_activation activation,
                                        tdm_value x, tdm_value *output);
 
-/* [axis, columns]: rows of x, those that tensor `positions` of the batch, u32, tells; none twice. */
+/* [axis, columns]: rows of x, those that tensor `positions` of the batch, u32, tells; none
+ * twice. */
 TDM_MUST_CHECK tdm_status tdm_gather_add(tdm_plan *plan, const char *name, tdm_axis axis,
                                          int positions, tdm_value x, tdm_value *output);
 
-/* Loss 0 of masked tokens: x [predictions, hidden] times the word table, "masked.bias", softmax. The
- * logits of TDM_MASKED_PART predictions are made at a time, and in training their gradients with them. */
+/* Loss 0 of masked tokens: x [predictions, hidden] times the word table, "masked.bias", softmax.
+ * The logits of TDM_MASKED_PART predictions are made at a time, and in training their gradients
+ * with them. */
 TDM_MUST_CHECK tdm_status tdm_masked_loss_add(tdm_plan *plan, const tdm_encoder_batch *batch,
                                               int word, int64_t vocabulary, tdm_value x);
 
@@ -76,8 +79,8 @@ TDM_MUST_CHECK tdm_status tdm_masked_logits_add(tdm_plan *plan, const tdm_encode
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* Loss `loss` of logits [axis, classes] and tensor `labels` of the batch; -1: the plan cannot train.
- * With `weighted`, rows count with the batch's weights. */
+/* Loss `loss` of logits [axis, classes] and tensor `labels` of the batch; -1: the plan cannot
+ * train. With `weighted`, rows count with the batch's weights. */
 TDM_MUST_CHECK tdm_status tdm_softmax_loss_add(tdm_plan *plan, const char *name, tdm_value logits,
                                                int labels, bool weighted, int loss);
 TDM_MUST_CHECK tdm_status tdm_squared_loss_add(tdm_plan *plan, const char *name, tdm_value logits,

@@ -29,7 +29,8 @@ tdm_encoder_work tdm_bert_work(const tdm_bert_options *options, const tdm_model_
     return work;
 }
 
-/* Σ over the tokens of a sequence of how many lie within `window` to either side, itself included. */
+/* Σ over the tokens of a sequence of how many lie within `window` to either side, itself
+ * included. */
 static double count_seen(int64_t length, int64_t window)
 {
     double n = (double)length, w = (double)window;

@@ -69,8 +69,8 @@ typedef struct tdm_model tdm_model;
  * A ctr batch holds, by name: "ids" u32 [fields, batch] where there are fields, "dense" f32
  * [batch, dense_count] where there are dense columns, and for training also "label" f32 [batch] and
  * "distinct_counts" i32 [fields], "distinct_ids" u32 [fields, batch], "distinct_starts" i32
- * [fields, batch + 1], "distinct_positions" i32 [fields, batch] (see tdm_distinct_ids). A text batch
- * is described in models/encoder.h.
+ * [fields, batch + 1], "distinct_positions" i32 [fields, batch] (see tdm_distinct_ids). A text
+ * batch is described in models/encoder.h.
  *
  * TDM_E_CONFIG where the model cannot be built on the inputs, TDM_E_ARG where the batch lacks a
  * tensor, TDM_E_UNSUPPORTED where the backend lacks an op. */
@@ -119,8 +119,8 @@ int tdm_model_sparse_gradient_count(const tdm_model *model);
 tdm_sparse_gradient tdm_model_sparse_gradient(const tdm_model *model, int index,
                                               const unsigned char *batch);
 
-/* Forward pass and losses of a batch on the device. Losses add to scalars->losses; without labels in
- * the batch they say nothing. `training` needs a model allocated for it. */
+/* Forward pass and losses of a batch on the device. Losses add to scalars->losses; without labels
+ * in the batch they say nothing. `training` needs a model allocated for it. */
 TDM_MUST_CHECK tdm_status tdm_model_forward(tdm_model *model, const unsigned char *batch,
                                             tdm_step_scalars *scalars, bool training,
                                             tdm_stream *stream);
@@ -130,8 +130,8 @@ TDM_MUST_CHECK tdm_status tdm_model_backward(tdm_model *model, const unsigned ch
                                              tdm_step_scalars *scalars, bool accumulate,
                                              tdm_stream *stream);
 
-/* What the last forward pass left in the plan's output `name`, on the device: TDM_E_ARG where it has
- * none of this name. */
+/* What the last forward pass left in the plan's output `name`, on the device: TDM_E_ARG where it
+ * has none of this name. */
 TDM_MUST_CHECK tdm_status tdm_model_output(const tdm_model *model, const char *name,
                                            tdm_matrix *out);
 
@@ -144,7 +144,8 @@ void tdm_model_products(const tdm_model *model, tdm_product *products, int capac
  * step; *name is "" where all are finite. Parameters are looked at first, then values in forward
  * order, then gradients in backward order: "mlp.0.weight", "mlp.0 output", "mlp.0 output gradient",
  * "mlp.0.weight gradient". Runs the last forward pass, and where it trained the backward pass, once
- * more: batch and scalars of it must still lie on the device, and gradients are made anew. Syncs. */
+ * more: batch and scalars of it must still lie on the device, and gradients are made anew.
+ * Syncs. */
 TDM_MUST_CHECK tdm_status tdm_model_find_non_finite(tdm_model *model, char name[128]);
 
 #endif

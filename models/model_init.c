@@ -31,8 +31,8 @@ static void draw_normals(const tdm_philox_words *words, double normals[4])
     }
 }
 
-/* Elements [column, column + 4) of a row; those outside the bound are drawn again, from the words of
- * the next try. */
+/* Elements [column, column + 4) of a row; those outside the bound are drawn again, from the words
+ * of the next try. */
 static void draw_truncated_normals(const draw_job *job, int64_t row, int64_t column, float out[4])
 {
     int missing = 4;

@@ -1,5 +1,6 @@
-/* Finds the tensor in which numbers first went wrong: it runs the step once more and looks at what each
- * layer has made, copying it off the device in pieces. It is asked only when a step has failed. */
+/* Finds the tensor in which numbers first went wrong: it runs the step once more and looks at what
+ * each layer has made, copying it off the device in pieces. It is asked only when a step has
+ * failed. */
 #include "models/model_state.h"
 
 #include <math.h>

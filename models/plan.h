@@ -4,7 +4,8 @@
  *
  * A model file builds its plan by calling tdm_<layer>_add() for one layer after the other. The
  * forward pass runs the list, the backward pass the list reversed; there is no tape. Layers that
- * compute a loss add to it in forward where the step only scores, and in backward where it trains. */
+ * compute a loss add to it in forward where the step only scores, and in backward where it
+ * trains. */
 #ifndef TDM_MODELS_PLAN_H
 #define TDM_MODELS_PLAN_H
 
@@ -136,8 +137,8 @@ TDM_MUST_CHECK tdm_status tdm_plan_saved_value(tdm_plan *plan, tdm_axis axis, in
 TDM_MUST_CHECK tdm_status tdm_plan_batch_value(tdm_plan *plan, int tensor, tdm_value *out);
 
 /* Declares that the layer added last reads `value` in forward and will write its gradient in
- * backward, all columns of it. *accumulate (which must live as long as the layer) becomes true where
- * another layer's backward writes that gradient before this one's does. */
+ * backward, all columns of it. *accumulate (which must live as long as the layer) becomes true
+ * where another layer's backward writes that gradient before this one's does. */
 TDM_MUST_CHECK tdm_status tdm_plan_input(tdm_plan *plan, tdm_value value, bool *accumulate);
 
 /* Declares that the backward of the layer added last reads `value`, its input or its own. */
@@ -146,7 +147,8 @@ TDM_MUST_CHECK tdm_status tdm_plan_keep(tdm_plan *plan, tdm_value value);
 /* Whether a layer has declared it as its input. */
 bool tdm_plan_is_read(const tdm_plan *plan, tdm_value value);
 
-/* Declares that `value` can be read by its name behind a forward pass. `name` is kept, not copied. */
+/* Declares that `value` can be read by its name behind a forward pass. `name` is kept, not
+ * copied. */
 void tdm_plan_output(tdm_plan *plan, const char *name, tdm_value value);
 
 int64_t tdm_plan_columns(const tdm_plan *plan, tdm_value value);
@@ -155,8 +157,8 @@ tdm_axis tdm_plan_axis(const tdm_plan *plan, tdm_value value);
 bool tdm_plan_has_gradient(const tdm_plan *plan, tdm_value value);
 
 /* Layers added between the two calls are run forward a second time before their backward, so that
- * what only they compute and keep needs no memory in between. Does nothing where the model is not to
- * recompute. */
+ * what only they compute and keep needs no memory in between. Does nothing where the model is not
+ * to recompute. */
 TDM_MUST_CHECK tdm_status tdm_plan_begin_recompute(tdm_plan *plan);
 void tdm_plan_end_recompute(tdm_plan *plan);
 
@@ -171,8 +173,8 @@ typedef enum tdm_scratch_life {
 TDM_MUST_CHECK tdm_status tdm_plan_scratch(tdm_plan *plan, size_t bytes, tdm_scratch_life life,
                                            tdm_scratch *out);
 
-/* At least `bytes` of memory that all layers share: it keeps its contents for one call of forward or
- * backward. */
+/* At least `bytes` of memory that all layers share: it keeps its contents for one call of forward
+ * or backward. */
 void tdm_plan_workspace(tdm_plan *plan, size_t bytes);
 
 /* ---- the batch ------------------------------------------------------------------------------- */

@@ -78,7 +78,8 @@ void tdm_plan_destroy(tdm_plan *plan);
 /* Gives parameters their places and finds the arena's sizes; nothing is declared afterwards. */
 TDM_MUST_CHECK tdm_status tdm_plan_finish(tdm_plan *plan);
 
-/* Gives everything its place in an arena for training or for inference alone; *bytes is its size. */
+/* Gives everything its place in an arena for training or for inference alone; *bytes is its
+ * size. */
 TDM_MUST_CHECK tdm_status tdm_plan_place(tdm_plan *plan, bool training, size_t *bytes);
 
 /* The segment whose last layer this is; NULL: none. */

@@ -31,9 +31,9 @@ typedef struct tdm_ascii_scan {
 #define TDM_ASCII_SCAN_ROOM 64
 
 /* Scans text[0, bytes) up to the first byte that is not printable ASCII, blank, tab, LF or CR, and
- * returns how many bytes that is. `out` has room for out_at + bytes + TDM_ASCII_SCAN_ROOM bytes, begins
- * and ends for so many more words. hard_at and hard_words stay as they are where there is no white
- * space. Chooses the widest vectors that the CPU has. */
+ * returns how many bytes that is. `out` has room for out_at + bytes + TDM_ASCII_SCAN_ROOM bytes,
+ * begins and ends for so many more words. hard_at and hard_words stay as they are where there is no
+ * white space. Chooses the widest vectors that the CPU has. */
 size_t tdm_ascii_scan_text(const char *text, size_t bytes, bool lowercase, tdm_ascii_scan *scan);
 
 /* Tests: 0 baseline, 1 AVX2, 2 AVX-512; -1 lets the CPU decide. False where the CPU lacks it. */

@@ -13,7 +13,8 @@ typedef struct tdm_char_index {
     size_t starts_capacity, ranks_capacity;
 } tdm_char_index;
 
-/* Fills the index anew, for a text of less than 2^31 bytes. A byte that is no UTF-8 is a code point. */
+/* Fills the index anew, for a text of less than 2^31 bytes. A byte that is no UTF-8 is a code
+ * point. */
 TDM_MUST_CHECK tdm_status tdm_char_index_fill(tdm_char_index *index, const char *text,
                                               size_t bytes);
 

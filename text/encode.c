@@ -9,8 +9,8 @@
 #define INPUTS_AT_ONCE 16 /* that a thread takes */
 #define MOST_PARTS     ((int64_t)1 << 24)
 
-/* A call of tdm_encoder_encode(): the inputs become lists of tokens on all threads, then it is planned
- * which parts of them are the encodings, then those are written on all threads. */
+/* A call of tdm_encoder_encode(): the inputs become lists of tokens on all threads, then it is
+ * planned which parts of them are the encodings, then those are written on all threads. */
 typedef struct call {
     tdm_encoder *encoder;
     const tdm_tokenizer *tokenizer;
@@ -189,8 +189,8 @@ static tdm_status make_windows(call *this, int which, int64_t count, int64_t len
     return TDM_OK;
 }
 
-/* What overflows comes in the order of Hugging Face's Encoding::merge_with: each further window of the
- * text with those of the pair, then the first one with the pair's further ones. */
+/* What overflows comes in the order of Hugging Face's Encoding::merge_with: each further window of
+ * the text with those of the pair, then the first one with the pair's further ones. */
 static tdm_status plan_input(call *this, int64_t input)
 {
     const tdm_encoded_input *encoded = &this->encoder->inputs[input];

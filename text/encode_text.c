@@ -84,8 +84,8 @@ static tdm_status put_word(encoding_text *encode, size_t base, size_t begin, siz
 
 /* ---- normalised text ------------------------------------------------------------------------- */
 
-/* The words, or what of them lies in [*next, ...] and before byte `end`, in normalised text; *next is the
- * first word that is not done, *at where it begins. */
+/* The words, or what of them lies in [*next, ...] and before byte `end`, in normalised text; *next
+ * is the first word that is not done, *at where it begins. */
 static tdm_status put_words_before(encoding_text *encode, size_t base, size_t end, int64_t *next,
                                    size_t at)
 {

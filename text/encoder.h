@@ -34,7 +34,8 @@ typedef struct tdm_encoder_lane {
     int64_t failed_input; /* that *error is of */
 } tdm_encoder_lane;
 
-/* Where the tokens of an input lie: in a lane's list, those of the pair behind those of the text. */
+/* Where the tokens of an input lie: in a lane's list, those of the pair behind those of the
+ * text. */
 typedef struct tdm_encoded_input {
     int lane;
     size_t begin;
@@ -56,8 +57,8 @@ struct tdm_encoder {
 TDM_MUST_CHECK tdm_status tdm_encoder_lane_ids(tdm_encoder_lane *lane, const char *text,
                                                size_t bytes);
 
-/* Appends the tokens of a text, of less than 2^31 bytes, to the lane's list; of the options `specials` and
- * `offsets` count. */
+/* Appends the tokens of a text, of less than 2^31 bytes, to the lane's list; of the options
+ * `specials` and `offsets` count. */
 TDM_MUST_CHECK tdm_status tdm_encode_text(tdm_encoder_lane *lane, const char *text, size_t bytes,
                                           const tdm_encode_options *options);
 

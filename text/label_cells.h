@@ -45,7 +45,8 @@ typedef struct tdm_labelled_words {
 
 tdm_labelled_words tdm_words_of(const tdm_label_spec *spec, const tdm_records *records,
                                 int64_t record);
-/* The next word with its label, {0} for predictions; false at the end, or where the reason is set. */
+/* The next word with its label, {0} for predictions; false at the end, or where the reason is
+ * set. */
 bool tdm_next_word(tdm_labelled_words *words, tdm_slice *word, tdm_slice *label,
                    tdm_label_reason *reason);
 /* As tdm_refuse_label, of the word that came last. */

@@ -100,8 +100,8 @@ static void take_word_of_span(tdm_mask_selection *selection, int64_t begin, int6
         selection->kind_at[at] = (uint16_t)span;
 }
 
-/* Takes words from `begin` on for a span of `length` words, which ends before what was visited or is
- * never selected, and where no more tokens fit. */
+/* Takes words from `begin` on for a span of `length` words, which ends before what was visited or
+ * is never selected, and where no more tokens fit. */
 static void take_span(tdm_mask_selection *selection, int64_t begin, int length)
 {
     for (int64_t at = begin; length > 0; length--) {

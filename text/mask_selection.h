@@ -56,7 +56,8 @@ void tdm_select_exactly(tdm_mask_selection *selection);
 void tdm_select_each(tdm_mask_selection *selection, const uint32_t *words, uint64_t below,
                      bool at_least_one);
 
-/* Spans that begin at random words; of at most i + 1 words where a random word is below below[i]. */
+/* Spans that begin at random words; of at most i + 1 words where a random word is below
+ * below[i]. */
 void tdm_select_spans(tdm_mask_selection *selection, const uint64_t below[TDM_MASK_SPAN_WORDS]);
 
 /* The shortest unit, the first of several, where nothing is selected. */

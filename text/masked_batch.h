@@ -4,7 +4,8 @@
 
 #include "core/batch.h"
 
-/* Tensors as text/text_featurizer.h and text/label_featurizer.h describe them, in the batch's memory. */
+/* Tensors as text/text_featurizer.h and text/label_featurizer.h describe them, in the batch's
+ * memory. */
 typedef struct tdm_masked_batch {
     int64_t rows;
     int64_t tokens;     /* padding not counted */

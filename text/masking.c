@@ -217,8 +217,8 @@ void tdm_mask_scratch_destroy(tdm_mask_scratch *scratch)
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-/* Says of each token whether a unit begins there. What follows a token that is never selected begins
- * a word: the rest of one that was cut off does. */
+/* Says of each token whether a unit begins there. What follows a token that is never selected
+ * begins a word: the rest of one that was cut off does. */
 static void find_units(const tdm_masker *masker, const uint32_t *ids, const uint8_t *marks,
                        tdm_mask_scratch *scratch, tdm_mask_selection *selection)
 {

@@ -1,10 +1,11 @@
-/* Dynamic masking: which tokens of a sequence the model must guess, and what it sees in their place.
+/* Dynamic masking: which tokens of a sequence the model must guess, and what it sees in their
+ * place.
  *
  * Drawn anew each epoch by counter-based random numbers: a sequence's masks are a pure function of
  * (seed, sample, epoch) and of its tokens, whatever batch, thread or neighbours it has.
  *
- * Never selected, by id: [CLS], [SEP], [PAD], [MASK], and [UNK] unless mask_unk. Words are told by the
- * marks that tokenizing made, never by "##". */
+ * Never selected, by id: [CLS], [SEP], [PAD], [MASK], and [UNK] unless mask_unk. Words are told by
+ * the marks that tokenizing made, never by "##". */
 #ifndef TDM_TEXT_MASKING_H
 #define TDM_TEXT_MASKING_H
 
@@ -56,8 +57,8 @@ typedef struct tdm_masking_options {
 /* Never changes: any number of threads may use it. */
 typedef struct tdm_masker tdm_masker;
 
-/* For sequences of at most `max_length` tokens. The tokenizer may go afterwards. TDM_E_CONFIG where it
- * lacks [MASK], or has nothing to draw random tokens from. */
+/* For sequences of at most `max_length` tokens. The tokenizer may go afterwards. TDM_E_CONFIG where
+ * it lacks [MASK], or has nothing to draw random tokens from. */
 TDM_MUST_CHECK tdm_status tdm_masker_create(const tdm_masking_options *options,
                                             const tdm_tokenizer *tokenizer, int64_t max_length,
                                             tdm_masker **out);
@@ -67,9 +68,9 @@ void tdm_masker_destroy(tdm_masker *masker);
 /* The most tokens that an exact count selects in a sequence of `length`, where words fit. */
 int64_t tdm_masker_count(const tdm_masker *masker, int64_t length);
 
-/* The most tokens that are selected in `sequences` sequences of `tokens` tokens together. Certain with
- * exact counts and short words; else up to eight standard deviations, and what would exceed it must be
- * left out. */
+/* The most tokens that are selected in `sequences` sequences of `tokens` tokens together. Certain
+ * with exact counts and short words; else up to eight standard deviations, and what would exceed it
+ * must be left out. */
 int64_t tdm_masker_most(const tdm_masker *masker, int64_t sequences, int64_t tokens);
 
 /* What a thread needs beside the masker. */
@@ -85,8 +86,8 @@ typedef struct tdm_prediction {
 } tdm_prediction;
 
 /* Masks ids[0, length), which become what the model sees, and writes what was selected to
- * `predictions`, which has room for `length`, by position. Returns how many. `marks` [length] are not
- * looked at where units are tokens. */
+ * `predictions`, which has room for `length`, by position. Returns how many. `marks` [length] are
+ * not looked at where units are tokens. */
 int64_t tdm_mask_sequence(const tdm_masker *masker, uint64_t seed, uint64_t sample, uint32_t epoch,
                           uint32_t *ids, const uint8_t *marks, int64_t length,
                           tdm_mask_scratch *scratch, tdm_prediction *predictions);

@@ -26,7 +26,8 @@ void tdm_merge_queue_deinit(tdm_merge_queue *queue);
 /* Adds a pair with the count that it has now. */
 TDM_MUST_CHECK tdm_status tdm_merge_queue_push(tdm_merge_queue *queue, uint32_t pair);
 
-/* Takes the first pair out; the queue is not empty. `count` is that of the time when it was added. */
+/* Takes the first pair out; the queue is not empty. `count` is that of the time when it was
+ * added. */
 void tdm_merge_queue_pop(tdm_merge_queue *queue, uint32_t *pair, int64_t *count);
 
 #endif

@@ -18,16 +18,16 @@ typedef enum tdm_sequence_mode {
     TDM_SEGMENT_PAIRS = 1,
     /* A document is a sequence; a longer one is several, broken between words. */
     TDM_ONE_PER_RECORD = 2,
-    /* A record of one or two texts is a sequence, or a pair, as it stands; what is too long is cut off
-     * by the rule of longest_first (text/truncation.h). Every row is a record, and without shuffling
-     * they come in order. */
+    /* A record of one or two texts is a sequence, or a pair, as it stands; what is too long is cut
+     * off by the rule of longest_first (text/truncation.h). Every row is a record, and without
+     * shuffling they come in order. */
     TDM_RECORD_TEXTS = 3,
 } tdm_sequence_mode;
 
 /* What B is, half of the time each. The label follows the truth. */
 typedef enum tdm_pair_task {
-    /* BERT: 0 what follows A, 1 the beginning of a random sentence of another document of the window.
-     * Where the window has one document only, always what follows. */
+    /* BERT: 0 what follows A, 1 the beginning of a random sentence of another document of the
+     * window. Where the window has one document only, always what follows. */
     TDM_NEXT_SENTENCE = 0,
     /* ALBERT: 0 what follows A, 1 the two swapped. */
     TDM_SENTENCE_ORDER = 1,

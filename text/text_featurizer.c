@@ -59,8 +59,8 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Until the batch is finished a row's predictions wait in its place: positions[0] is their count,
- * positions and labels lie behind positions[0] and types[0], and types[0] is where the second segment
- * of a pair begins. [CLS] and [SEP] are never predicted, so that there is room. */
+ * positions and labels lie behind positions[0] and types[0], and types[0] is where the second
+ * segment of a pair begins. [CLS] and [SEP] are never predicted, so that there is room. */
 static void mask_tokens(const text_featurizer *featurizer, const tdm_window *window,
                         uint64_t sample, const tdm_sequence *sequence, const tdm_token_place *place,
                         mask_scratch *scratch)

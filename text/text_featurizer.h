@@ -29,11 +29,11 @@
  * Padded batches have [S, L] instead of [T], filled up with [PAD] of type 0, positions going on; in
  * place of cu_seqlens lengths i32 [S]; and predictions point into [S, L].
  *
- * The sample of a row is the window's first block << 32 | the row of the window; it is the counter of
- * its masks. */
+ * The sample of a row is the window's first block << 32 | the row of the window; it is the counter
+ * of its masks. */
 
-/* `batch_tokens` is shared out over `lanes`; TDM_E_CONFIG where a lane's part holds no sequence. The
- * tokenizer is borrowed; `options` are looked at only here. */
+/* `batch_tokens` is shared out over `lanes`; TDM_E_CONFIG where a lane's part holds no sequence.
+ * The tokenizer is borrowed; `options` are looked at only here. */
 TDM_MUST_CHECK tdm_status tdm_text_featurizer_create(const tdm_text_options *options,
                                                      const tdm_tokenizer *tokenizer, tdm_pool *pool,
                                                      int64_t batch_tokens, int lanes,

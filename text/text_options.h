@@ -47,8 +47,9 @@ tdm_sequence_options tdm_text_sequence_options(const tdm_text_options *options);
 tdm_masking_options tdm_text_masking_options(const tdm_text_options *options);
 
 /* Opens the tokenizer with the settings that the section gives. TDM_E_CONFIG with the place in
- * `section` where it gives some that a tokenizer.json has itself, or where the vocabulary lacks what
- * sequences need: [UNK], [CLS], [SEP], [MASK] where there is masking, [PAD] for padded batches. */
+ * `section` where it gives some that a tokenizer.json has itself, or where the vocabulary lacks
+ * what sequences need: [UNK], [CLS], [SEP], [MASK] where there is masking, [PAD] for padded
+ * batches. */
 TDM_MUST_CHECK tdm_status tdm_text_open_tokenizer(const tdm_text_options *options,
                                                   const tdm_config_node *section,
                                                   tdm_tokenizer **out);

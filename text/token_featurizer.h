@@ -52,9 +52,9 @@ typedef struct tdm_token_featurizer {
     _Atomic(int64_t) lost_count; /* predictions that had no room in their batch */
 } tdm_token_featurizer;
 
-/* Sets all but base.type, base.columns behind the common ones and base.batch; what is in `tokens` has
- * to be zero. TDM_E_CONFIG where a lane's part of `batch_tokens` holds no sequence. After a failure
- * too it is freed by deinit. */
+/* Sets all but base.type, base.columns behind the common ones and base.batch; what is in `tokens`
+ * has to be zero. TDM_E_CONFIG where a lane's part of `batch_tokens` holds no sequence. After a
+ * failure too it is freed by deinit. */
 TDM_MUST_CHECK tdm_status tdm_token_featurizer_init(tdm_token_featurizer *tokens,
                                                     const tdm_text_options *options,
                                                     const tdm_sequence_options *sequences,
@@ -97,13 +97,13 @@ typedef struct tdm_token_place {
 tdm_token_place tdm_token_place_at(const tdm_token_featurizer *tokens, const tdm_batch *batch,
                                    int64_t token);
 
-/* Fetches what a row of the window is made of, where there is such a row: rows lie in random order in
- * the window's memory. */
+/* Fetches what a row of the window is made of, where there is such a row: rows lie in random order
+ * in the window's memory. */
 void tdm_fetch_row(const tdm_token_featurizer *tokens, bool marks, const tdm_window *window,
                    int64_t row);
 
-/* Writes what tells where row `row` of a batch lies, with weight 1, and returns where that is: `token`,
- * or its own place where batches are padded. */
+/* Writes what tells where row `row` of a batch lies, with weight 1, and returns where that is:
+ * `token`, or its own place where batches are padded. */
 int64_t tdm_write_row(const tdm_token_featurizer *tokens, const tdm_window *window,
                       int64_t window_row, const tdm_sequence *sequence, tdm_batch *batch,
                       int64_t row, int64_t token);

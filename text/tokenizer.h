@@ -50,7 +50,8 @@ extern const char *const tdm_special_names[TDM_SPECIALS];
 extern const char *const tdm_unicode_mode_names[];
 extern const char *const tdm_unicode_form_names[];
 
-/* Adds those of the special tokens `names` that the vocabulary has to the added tokens of `parts`. */
+/* Adds those of the special tokens `names` that the vocabulary has to the added tokens of
+ * `parts`. */
 TDM_MUST_CHECK tdm_status tdm_tokenizer_add_specials(tdm_tokenizer *parts, const char *const *names,
                                                      int64_t count);
 

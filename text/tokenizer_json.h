@@ -1,6 +1,6 @@
-/* tokenizer.json, as Hugging Face's tokenizers (0.x, version "1.0" of the format) write it for BERT:
- * BertNormalizer, maybe behind NFC or NFKC, BertPreTokenizer, WordPiece, and the template of [CLS]
- * and [SEP]. Anything else is refused by name.
+/* tokenizer.json, as Hugging Face's tokenizers (0.x, version "1.0" of the format) write it for
+ * BERT: BertNormalizer, maybe behind NFC or NFKC, BertPreTokenizer, WordPiece, and the template of
+ * [CLS] and [SEP]. Anything else is refused by name.
  *
  * What the format cannot say stands in the normalizer as "tandem": {"unicode": "google"}; Hugging
  * Face skips it there. Files without it are of mode huggingface. */

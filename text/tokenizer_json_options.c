@@ -44,7 +44,8 @@ static bool is_sequence(const json_t *piece, const char *name, int type_id)
     return id != NULL && strcmp(id, name) == 0;
 }
 
-/* True for `[CLS] $A [SEP]` and `[CLS] $A [SEP] $B:1 [SEP]:1` with one text for each special token. */
+/* True for `[CLS] $A [SEP]` and `[CLS] $A [SEP] $B:1 [SEP]:1` with one text for each special
+ * token. */
 static bool is_bert_template(const json_t *template, bool is_pair, const char *cls, const char *sep)
 {
     static const int types[] = {0, 0, 0, 1, 1};

@@ -219,7 +219,8 @@ static tdm_status merge_word(merge_state *merge, uint32_t at)
     return TDM_OK;
 }
 
-/* A pair occurs so much more often, in `places` further words, which are to be written at *first. */
+/* A pair occurs so much more often, in `places` further words, which are to be written at
+ * *first. */
 static tdm_status add_to_pair(merge_state *merge, uint32_t left, uint32_t right, int64_t count,
                               uint64_t places, uint64_t *first)
 {

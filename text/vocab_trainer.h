@@ -2,14 +2,14 @@
  * which is byte-pair encoding (Sennrich et al., "Neural machine translation of rare words with
  * subword units", 2016) with "##" before what continues a word:
  *
- *   The vocabulary begins with the special tokens, the initial ones, each character of the alphabet,
- *   and each with "##". Words are sequences of characters. While there is room, the pair of
+ *   The vocabulary begins with the special tokens, the initial ones, each character of the
+ * alphabet, and each with "##". Words are sequences of characters. While there is room, the pair of
  *   neighbours that occurs most often becomes a token, everywhere; of pairs that occur as often the
  *   one with the smaller left token, then right token, by their bytes.
  *
  * Unlike Hugging Face's, it is the same for the same counts, has both forms of every character,
- * never exceeds its size, and does not drop characters out of words: a word with a character that is
- * not in the alphabet, which will be [UNK] as a whole, trains nothing. */
+ * never exceeds its size, and does not drop characters out of words: a word with a character that
+ * is not in the alphabet, which will be [UNK] as a whole, trains nothing. */
 #ifndef TDM_TEXT_VOCAB_TRAINER_H
 #define TDM_TEXT_VOCAB_TRAINER_H
 

@@ -1,5 +1,6 @@
 /* Words and their ids, in two tables: words of at most 15 bytes and 3 pieces, which nearly all are,
- * in sets of slots that are replaced when they are full; longer ones in a table that is emptied then.
+ * in sets of slots that are replaced when they are full; longer ones in a table that is emptied
+ * then.
  */
 #ifndef TDM_TEXT_WORD_CACHE_H
 #define TDM_TEXT_WORD_CACHE_H

@@ -66,8 +66,8 @@ typedef struct tdm_word_count_report {
 } tdm_word_count_report;
 
 /* Counts the words of all texts. Where counts_path is given, *counts is a writer of that file with
- * all words in it, the old ones included, which the caller commits and closes; else NULL. On failure
- * nothing is left to free. */
+ * all words in it, the old ones included, which the caller commits and closes; else NULL. On
+ * failure nothing is left to free. */
 TDM_MUST_CHECK tdm_status tdm_word_counts(const tdm_word_count_options *options,
                                           tdm_file_writer **counts, tdm_word_list *list,
                                           tdm_word_count_report *report);

@@ -1,5 +1,5 @@
-/* Text to ids, the fast way: words by the splitter, their ids by a cache of words, and WordPiece for
- * words that it does not hold. */
+/* Text to ids, the fast way: words by the splitter, their ids by a cache of words, and WordPiece
+ * for words that it does not hold. */
 #ifndef TDM_TEXT_WORD_IDS_H
 #define TDM_TEXT_WORD_IDS_H
 

@@ -15,8 +15,8 @@ TDM_MUST_CHECK tdm_status tdm_word_piece_create(const tdm_vocabulary *vocabulary
 /* NULL is allowed. */
 void tdm_word_piece_destroy(tdm_word_piece *word_piece);
 
-/* Writes the ids of the pieces of a word, which is valid UTF-8, to `ids`, which has room for `bytes`
- * of them, and returns how many; 0: the word is unknown. From any thread. */
+/* Writes the ids of the pieces of a word, which is valid UTF-8, to `ids`, which has room for
+ * `bytes` of them, and returns how many; 0: the word is unknown. From any thread. */
 int64_t tdm_word_piece_split(const tdm_word_piece *word_piece, const char *word, size_t bytes,
                              uint32_t *ids);
 

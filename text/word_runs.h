@@ -12,8 +12,8 @@ TDM_MUST_CHECK tdm_status tdm_word_runs_create(tdm_word_runs **out);
 /* Removes the temporary files. NULL is allowed. */
 void tdm_word_runs_destroy(tdm_word_runs *runs);
 
-/* Moves the words of a map to a file in a new folder under $TMPDIR, or /tmp, and clears it. From any
- * thread. */
+/* Moves the words of a map to a file in a new folder under $TMPDIR, or /tmp, and clears it. From
+ * any thread. */
 TDM_MUST_CHECK tdm_status tdm_word_runs_spill(tdm_word_runs *runs, tdm_word_map *map);
 
 /* Files that maps were moved to so far. */

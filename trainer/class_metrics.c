@@ -136,7 +136,8 @@ static tdm_status merge(tdm_metrics *into_all, const tdm_metrics *from_all)
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* [class, right, predicted, labelled, class, …] of the classes that have any; NULL without memory. */
+/* [class, right, predicted, labelled, class, …] of the classes that have any; NULL without
+ * memory. */
 static json_t *save_counts(const tdm_class_metrics *classes)
 {
     json_t *array = json_array();

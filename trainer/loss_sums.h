@@ -8,8 +8,8 @@
 
 void tdm_loss_sums_add(tdm_loss_scalars *into, const tdm_loss_scalars *from);
 
-/* The mean loss, and the share of the weight that is correct; NaN without weight, and where the sum of
- * losses is NaN: what is correct says nothing then. */
+/* The mean loss, and the share of the weight that is correct; NaN without weight, and where the sum
+ * of losses is NaN: what is correct says nothing then. */
 double tdm_loss_sums_mean(const tdm_loss_scalars *sums);
 double tdm_loss_sums_accuracy(const tdm_loss_scalars *sums);
 

@@ -81,8 +81,8 @@ void tdm_metrics_reset(tdm_metrics *metrics);
 /* Adds the rows of `from`, which is of the same spec and stays as it is. */
 TDM_MUST_CHECK tdm_status tdm_metrics_merge(tdm_metrics *into, const tdm_metrics *from);
 
-/* *out is a new JSON object from which tdm_metrics_restore() makes the same bits. TDM_E_STATE unless
- * exact_auc_rows is 0: evaluations are not saved. */
+/* *out is a new JSON object from which tdm_metrics_restore() makes the same bits. TDM_E_STATE
+ * unless exact_auc_rows is 0: evaluations are not saved. */
 TDM_MUST_CHECK tdm_status tdm_metrics_save(const tdm_metrics *metrics, json_t **out);
 
 /* Replaces what an initialised accumulator with exact_auc_rows 0 holds. TDM_E_FORMAT naming the key

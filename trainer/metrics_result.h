@@ -65,8 +65,8 @@ const tdm_metric_value *tdm_metrics_result_headline(const tdm_metrics_result *re
  * have none of their own. NaN without rows. */
 double tdm_metrics_result_work(const tdm_metrics_result *result, const char **name);
 
-/* Sets how much of that work was done a second, "tokens_per_second", in a JSON object; of rows that is
- * the rows_per_second. 0, or not without memory. */
+/* Sets how much of that work was done a second, "tokens_per_second", in a JSON object; of rows that
+ * is the rows_per_second. 0, or not without memory. */
 int tdm_metrics_result_set_speed(const tdm_metrics_result *result, double rows_per_second,
                                  json_t *object);
 

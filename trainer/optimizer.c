@@ -109,8 +109,8 @@ static int compare_regions(const void *a, const void *b)
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* Neighbours can be updated in one call where they are decayed alike, unless lamb, which goes by the
- * norm of each tensor, decays them. */
+/* Neighbours can be updated in one call where they are decayed alike, unless lamb, which goes by
+ * the norm of each tensor, decays them. */
 static bool can_merge(const tdm_update_rule *rule, const update_region *left,
                       const update_region *right)
 {
@@ -119,8 +119,8 @@ static bool can_merge(const tdm_update_rule *rule, const update_region *left,
     return left->decay == right->decay && !(rule->type == TDM_UPDATE_LAMB && left->decay);
 }
 
-/* One region a dense parameter in the order of the slab, then neighbours merged. Regions include the
- * padding behind them: its values, gradients and moments stay as they began. */
+/* One region a dense parameter in the order of the slab, then neighbours merged. Regions include
+ * the padding behind them: its values, gradients and moments stay as they began. */
 static tdm_status plan_regions(tdm_optimizer *optimizer)
 {
     const tdm_model *model = optimizer->model;

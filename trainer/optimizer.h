@@ -37,13 +37,13 @@ extern const tdm_config_schema tdm_optimizer_schema;
 TDM_MUST_CHECK tdm_status tdm_optimizer_resolve(const tdm_config_node *node,
                                                 tdm_optimizer_options *options);
 
-/* The section of tasks of text: the keys of `dense` and `schedule` side by side, bound to `dense` of
- * the same struct; `sparse` stays 0. Defaults are those of BERT (Devlin et al., 2019): adamw, learning
- * rate 1e-4, betas 0.9 and 0.999, eps 1e-6, weight_decay 0.01. */
+/* The section of tasks of text: the keys of `dense` and `schedule` side by side, bound to `dense`
+ * of the same struct; `sparse` stays 0. Defaults are those of BERT (Devlin et al., 2019): adamw,
+ * learning rate 1e-4, betas 0.9 and 0.999, eps 1e-6, weight_decay 0.01. */
 extern const tdm_config_schema tdm_text_optimizer_schema;
 
-/* The same for options that were bound by tdm_text_optimizer_schema: eps 0 becomes 1e-10 for adagrad,
- * else 1e-6, and weight_decay 0 where it is not said and the rule has none. */
+/* The same for options that were bound by tdm_text_optimizer_schema: eps 0 becomes 1e-10 for
+ * adagrad, else 1e-6, and weight_decay 0 where it is not said and the rule has none. */
 TDM_MUST_CHECK tdm_status tdm_text_optimizer_resolve(const tdm_config_node *node,
                                                      tdm_optimizer_options *options);
 

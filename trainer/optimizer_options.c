@@ -1,5 +1,5 @@
-/* The `optimizer` section: a rule each for dense parameters and for tables, or in tasks of text, whose
- * models have no tables, one rule. */
+/* The `optimizer` section: a rule each for dense parameters and for tables, or in tasks of text,
+ * whose models have no tables, one rule. */
 #include "trainer/optimizer.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What a model puts out for a batch, collected in host memory part by part. Private to this folder. */
+/* What a model puts out for a batch, collected in host memory part by part. Private to this
+ * folder. */
 #ifndef TDM_TRAINER_OUTPUTS_H
 #define TDM_TRAINER_OUTPUTS_H
 
@@ -26,8 +27,8 @@ void tdm_outputs_deinit(tdm_outputs *outputs);
 TDM_MUST_CHECK tdm_status tdm_outputs_take(tdm_outputs *outputs, const tdm_batch *batch,
                                            tdm_row_range rows);
 
-/* The first row of the batch, whose outputs were taken, that has a number that is not finite, padding
- * left out; -1: there is none. */
+/* The first row of the batch, whose outputs were taken, that has a number that is not finite,
+ * padding left out; -1: there is none. */
 int64_t tdm_outputs_find_non_finite(const tdm_outputs *outputs, const tdm_batch *batch);
 
 #endif

@@ -7,13 +7,11 @@
 #include "trainer/embedder.h"
 #include "trainer/run_model.h"
 
-/* The answers to a block's good records, in order, in buffers that are kept and reused. An answer is
- *   ctr                            the probability of a click
- *   classify, classes, multiple    the probability of each class
- *   classify, regression           the number
- *   classify, tokens               of each word that has a class the probability of each class; words
- *                                  that were cut off, and those without a token, have none
- *   TDM_USE_VECTORS                the vector */
+/* The answers to a block's good records, in order, in buffers that are kept and reused. An answer
+ * is ctr                            the probability of a click classify, classes, multiple    the
+ * probability of each class classify, regression           the number classify, tokens of each word
+ * that has a class the probability of each class; words that were cut off, and those without a
+ * token, have none TDM_USE_VECTORS                the vector */
 typedef struct tdm_block_answers {
     int64_t records;    /* good ones */
     int64_t columns;    /* numbers of an answer, of tokens of a word's */

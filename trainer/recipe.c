@@ -59,8 +59,8 @@ static void free_overrides(override_list *list)
     tdm_free(list->items);
 }
 
-/* Sections of other tasks are unknown keys: the task is looked at before all else. What is wrong with
- * it, binding says. */
+/* Sections of other tasks are unknown keys: the task is looked at before all else. What is wrong
+ * with it, binding says. */
 static int find_task(const tdm_config_node *root)
 {
     const char *name = tdm_config_text(tdm_config_get(root, "task"));
@@ -103,8 +103,8 @@ static tdm_status default_fields(tdm_recipe *recipe)
     return TDM_OK;
 }
 
-/* What records are, unless the recipe says it: of mlm documents; of classify lines of cells, or where
- * words have labels, a word a line. */
+/* What records are, unless the recipe says it: of mlm documents; of classify lines of cells, or
+ * where words have labels, a word a line. */
 static tdm_status default_data(tdm_recipe *recipe)
 {
     tdm_data_options *data = &recipe->data;

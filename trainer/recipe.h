@@ -123,8 +123,8 @@ void tdm_recipe_free(tdm_recipe *recipe);
  * that standard input, epochs, cache, schedule and data.eval fit together. */
 TDM_MUST_CHECK tdm_status tdm_recipe_check_training(const tdm_recipe *recipe);
 
-/* Phases of a training of text, from 0; where the recipe has none there is one. `begin` is the steps
- * before it; _of the one that follows `step` steps. */
+/* Phases of a training of text, from 0; where the recipe has none there is one. `begin` is the
+ * steps before it; _of the one that follows `step` steps. */
 int64_t tdm_recipe_phase_count(const tdm_recipe *recipe);
 int64_t tdm_recipe_phase_begin(const tdm_recipe *recipe, int64_t phase);
 int64_t tdm_recipe_phase_of(const tdm_recipe *recipe, int64_t step);
@@ -142,8 +142,9 @@ TDM_MUST_CHECK tdm_status tdm_recipe_open_input(tdm_recipe *recipe, tdm_pool *po
 TDM_MUST_CHECK tdm_status tdm_recipe_feature_spec(const tdm_recipe *recipe, const tdm_input *input,
                                                   tdm_feature_spec **out);
 
-/* Resolves the labels section of a classify recipe against an input's columns. For training, classes
- * that are auto are found first, by one pass over the input, and labels.classes is completed with them. */
+/* Resolves the labels section of a classify recipe against an input's columns. For training,
+ * classes that are auto are found first, by one pass over the input, and labels.classes is
+ * completed with them. */
 TDM_MUST_CHECK tdm_status tdm_recipe_label_spec(tdm_recipe *recipe, tdm_input *input,
                                                 tdm_pool *pool, tdm_label_use use,
                                                 tdm_label_spec **out);
@@ -154,12 +155,12 @@ TDM_MUST_CHECK tdm_status tdm_recipe_tokenizer(const tdm_recipe *recipe, tdm_tok
 /* How the recipe's results are measured. Of classify, once its classes are known. */
 tdm_metrics_spec tdm_recipe_metrics(const tdm_recipe *recipe);
 
-/* What checkpoint.keep_best may say of a task, ended by NULL: names of metrics, f1 for that which the
- * kind of metrics has, none, and auto for the kind's own choice. */
+/* What checkpoint.keep_best may say of a task, ended by NULL: names of metrics, f1 for that which
+ * the kind of metrics has, none, and auto for the kind's own choice. */
 const char *const *tdm_keep_best_names(int task);
 
-/* The metric that checkpoint.keep_best says, NULL for none; completes the recipe where that is auto.
- * TDM_E_CONFIG naming those that can be where this kind of metrics lacks it. */
+/* The metric that checkpoint.keep_best says, NULL for none; completes the recipe where that is
+ * auto. TDM_E_CONFIG naming those that can be where this kind of metrics lacks it. */
 TDM_MUST_CHECK tdm_status tdm_recipe_best_metric(tdm_recipe *recipe, const tdm_metrics_type *type,
                                                  const tdm_metric **out);
 

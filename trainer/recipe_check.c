@@ -176,7 +176,8 @@ static tdm_status check_stdin(const tdm_recipe *recipe)
     return TDM_OK;
 }
 
-/* Phases end after their steps; where an epoch were the last one, those behind it would be left out. */
+/* Phases end after their steps; where an epoch were the last one, those behind it would be left
+ * out. */
 static tdm_status check_length(const tdm_recipe *recipe)
 {
     if (recipe->train.phases.count > 1 && recipe->train.epochs > 0)

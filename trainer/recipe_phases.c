@@ -1,5 +1,6 @@
-/* Phases: stretches of a training of text that differ in the length of sequences and the size of steps.
- * The recipe in force is that of one phase; the values that it replaces are kept, and emitted. */
+/* Phases: stretches of a training of text that differ in the length of sequences and the size of
+ * steps. The recipe in force is that of one phase; the values that it replaces are kept, and
+ * emitted. */
 #include "trainer/recipe_internal.h"
 
 #include <stdio.h>

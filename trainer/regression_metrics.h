@@ -1,13 +1,13 @@
-/* The metrics of predicted numbers, over a training window (progressive: each row is predicted before
- * it is trained on) or over an evaluation:
+/* The metrics of predicted numbers, over a training window (progressive: each row is predicted
+ * before it is trained on) or over an evaluation:
  *
  *   loss      what training lowers: the mean squared error as the step has summed it
  *   mse       the same from the predictions, in double
  *   pearson   the correlation of predictions and labels
  *   r2        1 - mse / the labels' variance: 0 for always predicting their mean
  *
- * Means are weighted. What is not defined is NaN: no rows, or numbers that are all the same. One NaN
- * makes all that it enters NaN.
+ * Means are weighted. What is not defined is NaN: no rows, or numbers that are all the same. One
+ * NaN makes all that it enters NaN.
  *
  * An accumulator belongs to one thread at a time; it is used through metrics.h but for adding. */
 #ifndef TDM_TRAINER_REGRESSION_METRICS_H
@@ -15,9 +15,9 @@
 
 #include "core/ops.h"
 
-/* Means, and sums of products of what differs from them: they are added to, and put together, without
- * cancellation (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
- * sample variances", 1979). */
+/* Means, and sums of products of what differs from them: they are added to, and put together,
+ * without cancellation (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+ * computing sample variances", 1979). */
 typedef struct tdm_regression_metrics {
     int64_t rows;
     tdm_loss_scalars loss;

@@ -8,8 +8,8 @@ typedef enum tdm_schedule_type {
     TDM_SCHEDULE_CONSTANT = 0,
     TDM_SCHEDULE_LINEAR = 1,
     TDM_SCHEDULE_COSINE = 2, /* half a cosine (Loshchilov and Hutter, SGDR, 2017), no restarts */
-    /* warm-up, stable, decay (Hu et al., MiniCPM, 2024); the decay is 1 − √share (Hägele et al., 2024),
-     * as ModernBERT's */
+    /* warm-up, stable, decay (Hu et al., MiniCPM, 2024); the decay is 1 − √share (Hägele et al.,
+     * 2024), as ModernBERT's */
     TDM_SCHEDULE_WSD = 3,
 } tdm_schedule_type;
 
@@ -23,9 +23,9 @@ typedef struct tdm_schedule_options {
 
 extern const tdm_config_schema tdm_schedule_schema;
 
-/* Completes options that were bound from `node`, the section (NULL is allowed): decay_share 0 of wsd
- * becomes 0.1. TDM_E_CONFIG where both warmup_steps and warmup_share are set, where decay_share is set
- * and the type is not wsd, or where both shares are more than 1 together. */
+/* Completes options that were bound from `node`, the section (NULL is allowed): decay_share 0 of
+ * wsd becomes 0.1. TDM_E_CONFIG where both warmup_steps and warmup_share are set, where decay_share
+ * is set and the type is not wsd, or where both shares are more than 1 together. */
 TDM_MUST_CHECK tdm_status tdm_schedule_resolve(const tdm_config_node *node,
                                                tdm_schedule_options *options);
 
@@ -36,13 +36,13 @@ bool tdm_schedule_needs_progress(const tdm_schedule_options *options);
  * the training that lies before it: (step - 1) / max_steps, or without max_steps (epoch + share of
  * the epoch's bytes consumed) / epochs, epoch from 0.
  *
- * The warm-up is step / warmup_steps up to there, or progress / warmup_share up to there, which is 0
- * at the first step. A warm-up that is longer than the training just does not end.
+ * The warm-up is step / warmup_steps up to there, or progress / warmup_share up to there, which is
+ * 0 at the first step. A warm-up that is longer than the training just does not end.
  *
  * Decay then runs from 1 at the end of the warm-up to `final` at progress 1; with warmup_steps the
- * progress at the warm-up's end is taken from the mean progress of a step so far. With max_steps = N
- * and w = warmup_steps this is 1 - (1 - final) (step - 1 - w) / (N - w) for linear. wsd stays at 1
- * until progress is 1 - decay_share, or the warm-up ends if that is later. */
+ * progress at the warm-up's end is taken from the mean progress of a step so far. With max_steps =
+ * N and w = warmup_steps this is 1 - (1 - final) (step - 1 - w) / (N - w) for linear. wsd stays at
+ * 1 until progress is 1 - decay_share, or the warm-up ends if that is later. */
 double tdm_schedule_factor(const tdm_schedule_options *options, int64_t step, double progress);
 
 #endif

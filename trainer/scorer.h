@@ -6,8 +6,8 @@
 
 typedef struct tdm_scorer tdm_scorer;
 
-/* All three are borrowed; the model is the task's and allocated, for training or not. A scorer belongs
- * to one thread at a time and owns one batch. */
+/* All three are borrowed; the model is the task's and allocated, for training or not. A scorer
+ * belongs to one thread at a time and owns one batch. */
 TDM_MUST_CHECK tdm_status tdm_scorer_create(tdm_model *model, const tdm_task *task,
                                             tdm_backend *backend, tdm_scorer **out);
 /* NULL is allowed. */

@@ -1,5 +1,5 @@
-/* What the steps of a training are made of, and how much work that is. Private to this folder, but for
- * the benchmark of trainings. */
+/* What the steps of a training are made of, and how much work that is. Private to this folder, but
+ * for the benchmark of trainings. */
 #ifndef TDM_TRAINER_STEP_WORK_H
 #define TDM_TRAINER_STEP_WORK_H
 
@@ -10,8 +10,8 @@ typedef struct tdm_step_work {
     int64_t parts; /* that the model took at a time, see batch_parts.h; of ctr the same */
     int64_t rows;  /* of text: sequences */
     int64_t tokens, predictions; /* of text; padding is none */
-    /* Floating-point operations, of text, counted as models/encoder.h does: of matrix products only,
-     * on what is there, whatever else is computed. */
+    /* Floating-point operations, of text, counted as models/encoder.h does: of matrix products
+     * only, on what is there, whatever else is computed. */
     double flops;
     double attention_flops; /* of these: attention's own products */
 } tdm_step_work;

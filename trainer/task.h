@@ -1,5 +1,5 @@
-/* Tasks: what a recipe's `task` makes of records, of batches and of results. One table a task; the rest
- * of the trainer knows no more of them. Private to this folder. */
+/* Tasks: what a recipe's `task` makes of records, of batches and of results. One table a task; the
+ * rest of the trainer knows no more of them. Private to this folder. */
 #ifndef TDM_TRAINER_TASK_H
 #define TDM_TRAINER_TASK_H
 
@@ -75,7 +75,8 @@ extern const tdm_task_type tdm_ctr_task;
 extern const tdm_task_type tdm_masked_task;
 extern const tdm_task_type tdm_labels_task;
 
-/* The feature spec of a ctr run folder and the shape of its records; see tdm_feature_spec_load(). */
+/* The feature spec of a ctr run folder and the shape of its records; see
+ * tdm_feature_spec_load(). */
 TDM_MUST_CHECK tdm_status tdm_run_load_features(const char *run_folder, tdm_feature_spec **spec,
                                                 tdm_record_format **format);
 

@@ -4,11 +4,10 @@
  *   loss             the sum of the two below that there are, in nats: what training lowers
  *   masked_loss, masked_accuracy    of the tokens that were masked, or stand for being guessed
  *   pair_loss, pair_accuracy        of the pairs of texts; only where there are any
- *   perplexity       e to the masked_loss: of tokens, given the others that were not masked. That is
- *                    not the pseudo-perplexity of a text, whose tokens are masked one by one
- *   tokens, predictions             how many there were, special tokens included
- *   unknown_share    of the tokens, which the vocabulary lacks
- *   fill             tokens as a share of those that the batches had room for
+ *   perplexity       e to the masked_loss: of tokens, given the others that were not masked. That
+ * is not the pseudo-perplexity of a text, whose tokens are masked one by one tokens, predictions
+ * how many there were, special tokens included unknown_share    of the tokens, which the vocabulary
+ * lacks fill             tokens as a share of those that the batches had room for
  *
  * An accumulator belongs to one thread at a time; it is used through metrics.h but for adding. */
 #ifndef TDM_TRAINER_TEXT_METRICS_H

@@ -131,7 +131,8 @@ static void start_clocks(tdm_training *training, bool is_first)
     training->resumed_from = training->resumed_step;
 }
 
-/* Sequences of another length are other rows: where they change, training goes on with a new epoch. */
+/* Sequences of another length are other rows: where they change, training goes on with a new
+ * epoch. */
 static void enter_phase(tdm_training *training)
 {
     const tdm_recipe *recipe = training->recipe;

@@ -120,8 +120,8 @@ typedef struct tdm_train_plan {
     char device[256];
 } tdm_train_plan;
 
-/* Opens the inputs, reads their first blocks, and plans; where labels.classes is auto all of data.train is
- * read. Writes nothing. TDM_E_CANCELLED where `stop` (may be NULL) became true. */
+/* Opens the inputs, reads their first blocks, and plans; where labels.classes is auto all of
+ * data.train is read. Writes nothing. TDM_E_CANCELLED where `stop` (may be NULL) became true. */
 TDM_MUST_CHECK tdm_status tdm_train_plan_make(tdm_recipe *recipe, const atomic_bool *stop,
                                               tdm_train_plan *out);
 

@@ -7,9 +7,9 @@
  * Functions return TDM_OK or an error; tdm_error_message() then says what went wrong, on the
  * calling thread. The library never prints, exits or aborts.
  *
- * A program that handles signals must install its handlers with SA_ONSTACK (and an alternate stack), or
- * block the signals on threads that predict: oneDNN 2.6 uses memory below the stack pointer, which a
- * handler on the same stack would overwrite. */
+ * A program that handles signals must install its handlers with SA_ONSTACK (and an alternate
+ * stack), or block the signals on threads that predict: oneDNN 2.6 uses memory below the stack
+ * pointer, which a handler on the same stack would overwrite. */
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 

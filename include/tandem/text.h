@@ -1,4 +1,5 @@
-/* WordPiece tokenization, exact and fast: text to the ids that BERT's models were trained on, and back.
+/* WordPiece tokenization, exact and fast: text to the ids that BERT's models were trained on, and
+ * back.
  *
  * Stands on include/tandem/tandem.h for statuses: every fallible function returns a tdm_status, and
  * tdm_error_message() has the detail. Texts are UTF-8 of a given length, without terminator; bytes
@@ -92,9 +93,9 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_create(const tdm_tokenizer *tokeni
 /* NULL is allowed. */
 TDM_API void tdm_encoder_destroy(tdm_encoder *encoder);
 
-/* The fastest way: the ids of a text as it stands, with special tokens in it as plain text, and none
- * added. *ids is borrowed and holds until the next call with this encoder. TDM_E_DATA for more than
- * 2 GiB without white space. */
+/* The fastest way: the ids of a text as it stands, with special tokens in it as plain text, and
+ * none added. *ids is borrowed and holds until the next call with this encoder. TDM_E_DATA for more
+ * than 2 GiB without white space. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_ids(tdm_encoder *encoder, const char *text,
                                                   size_t bytes, const uint32_t **ids,
                                                   int64_t *count);
@@ -160,10 +161,10 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_encodings_create(tdm_encodings **encodings
 /* NULL is allowed. */
 TDM_API void tdm_encodings_destroy(tdm_encodings *encodings);
 
-/* Encodes `count` inputs; *encodings is filled anew: for each input, in order, its encoding and then
- * what overflowed. `options` NULL: the defaults. TDM_E_ARG for options that cannot be: max_length
- * below the added tokens, a stride that is not below what a sequence holds. TDM_E_DATA for a text that
- * TDM_SPECIALS_ERROR or TDM_TRUNCATE_ONLY_* refuse. */
+/* Encodes `count` inputs; *encodings is filled anew: for each input, in order, its encoding and
+ * then what overflowed. `options` NULL: the defaults. TDM_E_ARG for options that cannot be:
+ * max_length below the added tokens, a stride that is not below what a sequence holds. TDM_E_DATA
+ * for a text that TDM_SPECIALS_ERROR or TDM_TRUNCATE_ONLY_* refuse. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_encode(tdm_encoder *encoder,
                                                      const tdm_text_input *inputs, int64_t count,
                                                      const tdm_encode_options *options,
@@ -171,14 +172,15 @@ TDM_API TDM_MUST_CHECK tdm_status tdm_encoder_encode(tdm_encoder *encoder,
 
 TDM_API int64_t tdm_encodings_count(const tdm_encodings *encodings);
 
-/* `index` from 0 to tdm_encodings_count() - 1. Borrowed; holds until the encodings are filled anew. */
+/* `index` from 0 to tdm_encodings_count() - 1. Borrowed; holds until the encodings are filled
+ * anew. */
 TDM_API tdm_encoding tdm_encodings_get(const tdm_encodings *encodings, int64_t index);
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 /* The text of ids, as Hugging Face's WordPiece decoder writes it; pieces are glued to what they
- * continue. In new memory with a terminator, which the caller frees with tdm_string_free(). TDM_E_ARG
- * for an id that is not in the vocabulary; one whose line is blank is nothing. */
+ * continue. In new memory with a terminator, which the caller frees with tdm_string_free().
+ * TDM_E_ARG for an id that is not in the vocabulary; one whose line is blank is nothing. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_tokenizer_decode(const tdm_tokenizer *tokenizer,
                                                        const uint32_t *ids, int64_t count,
                                                        bool skip_special_tokens, char **text);
@@ -207,8 +209,8 @@ TDM_API tdm_vocabulary_options tdm_vocabulary_default_options(void);
 
 /* Trains a WordPiece vocabulary on files (plain, .gz, .zst; globs), by the merge rule of Hugging
  * Face's trainer. The same texts give the same tokenizer, whatever their order and the number of
- * threads. `options` may be NULL. TDM_E_ARG for options that cannot be, TDM_E_DATA for texts without a
- * word. tdm_tokenizer_save() writes it. */
+ * threads. `options` may be NULL. TDM_E_ARG for options that cannot be, TDM_E_DATA for texts
+ * without a word. tdm_tokenizer_save() writes it. */
 TDM_API TDM_MUST_CHECK tdm_status tdm_train_vocabulary(const char *const *files, int64_t file_count,
                                                        const tdm_vocabulary_options *options,
                                                        tdm_tokenizer **tokenizer);

@@ -86,8 +86,8 @@ START_TEST(text_is_trained_and_measured)
             steps = (int64_t)number_of(json, "steps");
     ck_assert_int_eq((int64_t)number_of(json, "tokens"), tokens);
     ck_assert_int_eq((int64_t)number_of(json, "parts"), steps);
-    /* Products are as large as batches are in the mean: qkv, output, two of the MLP, the first layer's
-     * gradient of its input too. */
+    /* Products are as large as batches are in the mean: qkv, output, two of the MLP, the first
+     * layer's gradient of its input too. */
     int64_t mean = (2 * tokens + steps) / (2 * steps);
     ck_assert_int_eq(count_products(json, mean), 2 * LAYERS * 4);
     json_decref(json);

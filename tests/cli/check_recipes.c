@@ -1,4 +1,5 @@
-/* The recipes of encoders that are shipped: each can be trained, and its comment says how large it is. */
+/* The recipes of encoders that are shipped: each can be trained, and its comment says how large it
+ * is. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "models/encoder.h"

@@ -1,5 +1,5 @@
-/* Any bytes as a cache file. The first byte says whether magic, versions and checksums are put right
- * first, so that what lies behind them is reached. */
+/* Any bytes as a cache file. The first byte says whether magic, versions and checksums are put
+ * right first, so that what lies behind them is reached. */
 #include "core/memory.h"
 #include "data/cache.h"
 #include "data/cache_format.h"

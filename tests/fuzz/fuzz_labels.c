@@ -1,6 +1,6 @@
 /* Any bytes as labelled records: the first byte says of which format and type, and whether they are
- * for predictions. Whatever is no bad record becomes a row with words and a label that there is, and
- * rows become batches. */
+ * for predictions. Whatever is no bad record becomes a row with words and a label that there is,
+ * and rows become batches. */
 #include "core/memory.h"
 #include "core/ops.h"
 #include "data/extract.h"

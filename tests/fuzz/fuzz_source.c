@@ -1,5 +1,5 @@
-/* Any bytes as a plain, gzip or Zstandard file: read in pieces of two sizes, they are the same bytes
- * and end in the same way. */
+/* Any bytes as a plain, gzip or Zstandard file: read in pieces of two sizes, they are the same
+ * bytes and end in the same way. */
 #include "core/memory.h"
 #include "data/source.h"
 

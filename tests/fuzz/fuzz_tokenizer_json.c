@@ -1,5 +1,5 @@
-/* Any bytes as tokenizer.json. What opens is JSON with that vocabulary to jansson too, is saved and opens again as the same, and encodes a text
- * with its own truncation and padding. */
+/* Any bytes as tokenizer.json. What opens is JSON with that vocabulary to jansson too, is saved and
+ * opens again as the same, and encodes a text with its own truncation and padding. */
 #include "core/memory.h"
 #include "text/tokenizer_json.h"
 

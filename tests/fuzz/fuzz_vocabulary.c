@@ -1,5 +1,5 @@
-/* Any bytes as a vocabulary, and behind the last NUL byte a text. What opens is saved and opens again
- * as the same, and the text can be encoded and decoded with it. */
+/* Any bytes as a vocabulary, and behind the last NUL byte a text. What opens is saved and opens
+ * again as the same, and the text can be encoded and decoded with it. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "text/tokenizer.h"

@@ -1,4 +1,5 @@
-/* Trainings of text that are stopped or killed and resumed end with the bits of one that never was. */
+/* Trainings of text that are stopped or killed and resumed end with the bits of one that never
+ * was. */
 #include "tests/support/check_main.h"
 #include "tests/support/resume_rig.h"
 
@@ -43,8 +44,8 @@ static const tdm_resume_case labelled_case = {
                   "train.eval_every_steps=6", "checkpoint.every_steps=10"},
 };
 
-/* Another length begins a new epoch, another size of steps does not; evaluations and checkpoints meet
- * the first step of a phase. */
+/* Another length begins a new epoch, another size of steps does not; evaluations and checkpoints
+ * meet the first step of a phase. */
 static const tdm_resume_case phases_case = {
     .task = TDM_TASK_MLM,
     .overrides = {EVERY_STEP,

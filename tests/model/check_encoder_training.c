@@ -1,4 +1,5 @@
-/* Training encoders on text: what is learnt, what the bits depend on, what is written and refused. */
+/* Training encoders on text: what is learnt, what the bits depend on, what is written and
+ * refused. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"

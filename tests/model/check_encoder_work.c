@@ -32,7 +32,8 @@ START_TEST(contexts_are_what_tokens_see)
 }
 END_TEST
 
-/* bert_mini: 6 operations a weight and token, 12 n² hidden of attention in a layer, and the head. */
+/* bert_mini: 6 operations a weight and token, 12 n² hidden of attention in a layer, and the
+ * head. */
 START_TEST(work_is_that_of_the_products)
 {
     tdm_bert_options options = {.layers = 4, .hidden = 256, .heads = 4};

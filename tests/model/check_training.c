@@ -186,8 +186,8 @@ START_TEST(test_too_many_bad_records)
 }
 END_TEST
 
-/* Bad records and good ones are those of the same windows: what a window has is not held against the
- * first rows of it alone. */
+/* Bad records and good ones are those of the same windows: what a window has is not held against
+ * the first rows of it alone. */
 START_TEST(test_bad_records_are_judged_by_windows)
 {
     tdm_train_result result;

@@ -1,4 +1,5 @@
-/* What a resumed training accepts and refuses: other recipes and inputs, damaged and newer files. */
+/* What a resumed training accepts and refuses: other recipes and inputs, damaged and newer
+ * files. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"

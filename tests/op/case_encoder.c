@@ -75,8 +75,8 @@ static tdm_matrix shifted_matrix(op_world *world, const char *name, row_shape s)
     return matrix;
 }
 
-/* By the bits of n: a residual, dropout, the sum in x; n / 8 % 4: all outputs, no beta, nothing kept
- * for the backward, the sum alone. */
+/* By the bits of n: a residual, dropout, the sum in x; n / 8 % 4: all outputs, no beta, nothing
+ * kept for the backward, the sum alone. */
 bool case_layer_norm_fwd(op_world *world, int n, tdm_layer_norm_fwd_args *args)
 {
     if (n / 32 >= COUNT(row_shapes))
@@ -120,9 +120,9 @@ static void set_norm_dx(op_world *world, int mode, row_shape s, tdm_layer_norm_b
                              mode == DX_ADDED ? OP_TOTAL : OP_NAN);
 }
 
-/* Case n % 5: what becomes of dx; n / 5 % 3: no gradient of the residual, one, one that is added to;
- * by the bits of n / 15: dropout, no beta; n / 60 % 4: dy and dsum, dy, dsum, neither. All of that
- * twice, on other shapes. */
+/* Case n % 5: what becomes of dx; n / 5 % 3: no gradient of the residual, one, one that is added
+ * to; by the bits of n / 15: dropout, no beta; n / 60 % 4: dy and dsum, dy, dsum, neither. All of
+ * that twice, on other shapes. */
 bool case_layer_norm_bwd(op_world *world, int n, tdm_layer_norm_bwd_args *args)
 {
     if (n / 240 >= 2)
@@ -155,8 +155,8 @@ bool case_layer_norm_bwd(op_world *world, int n, tdm_layer_norm_bwd_args *args)
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* The first `spread` columns go from the middle to where an activation is flat, and have 0 and large
- * numbers in the last row. */
+/* The first `spread` columns go from the middle to where an activation is flat, and have 0 and
+ * large numbers in the last row. */
 static tdm_matrix spread_matrix(op_world *world, const char *name, row_shape s, int64_t spread)
 {
     static const float corners[] = {0.0f, -0.0f, 1e-30f, -12.0f, 12.0f, -80.0f, 80.0f, -1e30f};

@@ -64,8 +64,8 @@ bool case_bce(op_world *world, int n, tdm_bce_args *args)
 
 static const int64_t class_counts[] = {1, 2, 5, 67, 1000};
 
-/* Labels, of which every fifth is left out; logits up to `size`. In every third row the label's logit
- * is the largest, in one of those together with another. */
+/* Labels, of which every fifth is left out; logits up to `size`. In every third row the label's
+ * logit is the largest, in one of those together with another. */
 static uint32_t *make_labels(op_world *world, const tdm_matrix *logits, int64_t valid, float size)
 {
     uint32_t *labels = op_bytes(world, (size_t)logits->rows * sizeof *labels);

@@ -1,5 +1,5 @@
-/* What the cases in check_ops.c do not tell of attention: products in bfloat16, that a sequence does
- * not feel its neighbours, and that memory does not grow with the length. */
+/* What the cases in check_ops.c do not tell of attention: products in bfloat16, that a sequence
+ * does not feel its neighbours, and that memory does not grow with the length. */
 #include "core/memory.h"
 #include "cpu/backend_cpu.h"
 #include "tests/op/op_cases.h"

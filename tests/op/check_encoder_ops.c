@@ -157,7 +157,8 @@ END_TEST
 
 #define TOKENS 16384
 
-/* Nearly all tokens have one of two types: sums that lose what is small would be off by much more. */
+/* Nearly all tokens have one of two types: sums that lose what is small would be off by much
+ * more. */
 START_TEST(test_sums_of_many_rows)
 {
     static float dout[TOKENS * 3], gradient[2 * 3];

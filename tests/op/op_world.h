@@ -63,8 +63,8 @@ int64_t op_valid(const op_world *world, const int64_t *rows, int64_t all);
 /* Copies the arguments to the device and sets up the mirror; then the op and the reference may run.
  */
 void op_world_upload(op_world *world);
-/* Puts the device memory back to what was uploaded, to run the op again, maybe on another backend that
- * uses the same memory. */
+/* Puts the device memory back to what was uploaded, to run the op again, maybe on another backend
+ * that uses the same memory. */
 void op_world_restart(op_world *world, tdm_backend *backend);
 void op_world_download(op_world *world);
 /* The device memory is as it was uploaded. Reads it directly: for backends with host memory. */

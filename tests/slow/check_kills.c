@@ -1,5 +1,5 @@
-/* tandem train on text, in phases, killed at random instants and resumed each time, ends with the bits of
- * a training that nobody disturbed. Run by `ctest -C slow -L slow`. */
+/* tandem train on text, in phases, killed at random instants and resumed each time, ends with the
+ * bits of a training that nobody disturbed. Run by `ctest -C slow -L slow`. */
 #include "core/clock.h"
 #include "core/file.h"
 #include "core/memory.h"
@@ -29,7 +29,8 @@ static const char *const overrides[] = {
     NULL,
 };
 
-/* Writes the recipe of a training in <folder>/<name>, and returns its path, freed with tdm_free(). */
+/* Writes the recipe of a training in <folder>/<name>, and returns its path, freed with
+ * tdm_free(). */
 static char *write_recipe(const char *name)
 {
     char *folder, *path;

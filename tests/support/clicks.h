@@ -1,5 +1,5 @@
-/* A folder with clicks, and trainings on them: what the tests of trainings share. Whatever goes wrong
- * fails the test, unless it is the training. */
+/* A folder with clicks, and trainings on them: what the tests of trainings share. Whatever goes
+ * wrong fails the test, unless it is the training. */
 #ifndef TDM_TESTS_CLICKS_H
 #define TDM_TESTS_CLICKS_H
 

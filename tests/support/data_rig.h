@@ -1,5 +1,5 @@
-/* An input, a featurizer and a pipeline on the CPU backend, for tests of data/, features/ and text/.
- * Whatever fails, fails the test, unless the name says `try`. */
+/* An input, a featurizer and a pipeline on the CPU backend, for tests of data/, features/ and
+ * text/. Whatever fails, fails the test, unless the name says `try`. */
 #ifndef TDM_TESTS_DATA_RIG_H
 #define TDM_TESTS_DATA_RIG_H
 
@@ -14,8 +14,8 @@ typedef struct tdm_data_rig_options {
     const char *recipe;   /* `features`, in YAML; NULL: that of tdm_data_rig_text() */
     int format;           /* index in tdm_record_formats; 0 is criteo */
     tdm_ctr_use use;
-    /* `text`, in YAML, with the tokenizer: a text featurizer, or with `labels` one of labelled text;
-     * `data`, where it is there, says the format. */
+    /* `text`, in YAML, with the tokenizer: a text featurizer, or with `labels` one of labelled
+     * text; `data`, where it is there, says the format. */
     const char *text;
     tdm_label_use label_use;
     int documents;            /* of text: of tdm_documents */

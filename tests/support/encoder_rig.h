@@ -1,5 +1,5 @@
-/* An encoder on a CPU backend with a batch and the scalars of a step, for tests. Whatever fails, fails
- * the test. */
+/* An encoder on a CPU backend with a batch and the scalars of a step, for tests. Whatever fails,
+ * fails the test. */
 #ifndef TDM_TESTS_ENCODER_RIG_H
 #define TDM_TESTS_ENCODER_RIG_H
 
@@ -73,7 +73,8 @@ double tdm_encoder_rig_forward(tdm_encoder_rig *rig, bool training);
  * decay. */
 void tdm_encoder_rig_update(tdm_encoder_rig *rig, double decay);
 
-/* The first `rows` rows of an output of the model, [rows, columns] in new memory, freed with free().
+/* The first `rows` rows of an output of the model, [rows, columns] in new memory, freed with
+ * free().
  */
 double *tdm_encoder_rig_output(tdm_encoder_rig *rig, const char *name, int64_t rows,
                                int64_t *columns);

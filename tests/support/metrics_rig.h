@@ -28,8 +28,8 @@ typedef struct tdm_test_damage {
 void tdm_test_damaged_metrics(const tdm_metrics *metrics, const tdm_test_damage *damages,
                               size_t count);
 
-/* Every allocation of the JSON that `metrics` are saved as fails once: that is the error, and nothing
- * is lost. */
+/* Every allocation of the JSON that `metrics` are saved as fails once: that is the error, and
+ * nothing is lost. */
 void tdm_test_save_without_memory(const tdm_metrics *metrics);
 
 #endif

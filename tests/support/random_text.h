@@ -14,8 +14,8 @@ uint64_t tdm_random_number(uint64_t seed, uint64_t n);
 
 /* Text `index` in UTF-8; returns its bytes. Its draws are the numbers from
  * (TDM_RANDOM_TEXT_CHARS + 1) * index on: the first, mod 32, is how many code points there are;
- * then for each of them, draw mod the number of ranges chooses one of random_ranges.inc, and draw / 2^32
- * mod its size a member. */
+ * then for each of them, draw mod the number of ranges chooses one of random_ranges.inc, and draw /
+ * 2^32 mod its size a member. */
 size_t tdm_random_text(uint64_t seed, uint64_t index, char out[TDM_RANDOM_TEXT_BYTES]);
 
 /* The same with some bytes changed, left out and doubled, so that most are not valid UTF-8. */

@@ -1,5 +1,5 @@
-/* Trainings that are stopped, killed or run out of disk on their way, and go on: each ends with the bits
- * of one that went through. Whatever goes wrong fails the test. */
+/* Trainings that are stopped, killed or run out of disk on their way, and go on: each ends with the
+ * bits of one that went through. Whatever goes wrong fails the test. */
 #ifndef TDM_TESTS_RESUME_RIG_H
 #define TDM_TESTS_RESUME_RIG_H
 
@@ -50,15 +50,16 @@ const char *tdm_resume_run_of(const char *folder);
 
 /* ---- what happens on the way ----------------------------------------------------------------- */
 
-/* Stopped at the line that is logged at every `stride`-th step from about `share` of the training on. */
+/* Stopped at the line that is logged at every `stride`-th step from about `share` of the training
+ * on. */
 void tdm_resume_test_stops(const tdm_resume_case *kind, double share, int stride,
                            const char *extra);
 
 /* Stopped again and again, at every `stride`-th step. */
 void tdm_resume_test_many_stops(const tdm_resume_case *kind, int stride);
 
-/* Stopped in the evaluation of the best step, which must not be the last: it is made where the training
- * goes on, and the step is kept as the best. */
+/* Stopped in the evaluation of the best step, which must not be the last: it is made where the
+ * training goes on, and the step is kept as the best. */
 void tdm_resume_test_stop_in_evaluation(const tdm_resume_case *kind);
 
 /* Killed at every `stride`-th of its last `most` calls that change the disk. */

@@ -1,6 +1,6 @@
-/* What holds of every pipeline: its batches are the same ones, bit for bit, on any number of threads,
- * with and without the cache and after a resume anywhere; it reuses its memory, and says so where
- * there is none. Whatever does not hold, fails the test. */
+/* What holds of every pipeline: its batches are the same ones, bit for bit, on any number of
+ * threads, with and without the cache and after a resume anywhere; it reuses its memory, and says
+ * so where there is none. Whatever does not hold, fails the test. */
 #ifndef TDM_TESTS_SAME_BATCHES_H
 #define TDM_TESTS_SAME_BATCHES_H
 

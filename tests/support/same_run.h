@@ -1,5 +1,5 @@
-/* Whether two trainings that should be the same one are, and stopping one on its way. Whatever differs
- * fails the test. */
+/* Whether two trainings that should be the same one are, and stopping one on its way. Whatever
+ * differs fails the test. */
 #ifndef TDM_TESTS_SAME_RUN_H
 #define TDM_TESTS_SAME_RUN_H
 

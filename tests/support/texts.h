@@ -1,5 +1,5 @@
-/* A folder with texts, and trainings of small encoders on them: what the tests of training text share.
- * Whatever goes wrong fails the test, unless it is the training. */
+/* A folder with texts, and trainings of small encoders on them: what the tests of training text
+ * share. Whatever goes wrong fails the test, unless it is the training. */
 #ifndef TDM_TESTS_TEXTS_H
 #define TDM_TESTS_TEXTS_H
 
@@ -16,14 +16,14 @@ typedef struct tdm_text_paths {
 
 extern tdm_text_paths tdm_texts;
 
-/* Makes the folder, with `documents` documents and as many labelled texts to train on, and a fifth of
- * others to evaluate on. */
+/* Makes the folder, with `documents` documents and as many labelled texts to train on, and a fifth
+ * of others to evaluate on. */
 void tdm_texts_begin(int documents);
 /* Removes it. */
 void tdm_texts_end(void);
 
-/* A recipe of masked or labelled text that trains into <folder>/run: 2 layers of 32 units, steps of at
- * most 512 tokens, sequences of at most 32. `overrides` may be NULL. */
+/* A recipe of masked or labelled text that trains into <folder>/run: 2 layers of 32 units, steps of
+ * at most 512 tokens, sequences of at most 32. `overrides` may be NULL. */
 tdm_recipe *tdm_texts_recipe(tdm_task_kind task, const char *folder, const char *overrides[]);
 TDM_MUST_CHECK tdm_status tdm_texts_try_recipe(tdm_task_kind task, const char *folder,
                                                const char *overrides[], tdm_recipe **out);

@@ -11,8 +11,8 @@ const char *tdm_test_write(const char *name, const void *data, size_t bytes);
 /* A tokenizer of a vocabulary's text; `settings` NULL: the defaults. */
 tdm_tokenizer *tdm_test_tokenizer(const char *vocabulary, const tdm_tokenizer_settings *settings);
 
-/* A vocabulary of the test data, "bert-base-uncased", with its case. NULL where there is no test data;
- * the test is skipped then. */
+/* A vocabulary of the test data, "bert-base-uncased", with its case. NULL where there is no test
+ * data; the test is skipped then. */
 tdm_tokenizer *tdm_test_bert(const char *name, bool lowercase);
 
 /* The tokens of encoding `index`, joined by blanks; "-" stands for an id without token. In a static

@@ -36,8 +36,8 @@ char *tdm_test_read(const char *path);
 /* metrics.jsonl without its times; freed with tdm_free(). */
 char *tdm_test_metrics(const char *run_folder);
 
-/* For tdm_device_set_test_create(): a CPU without bfloat16 that puts every op off until a sync, and whose
- * memory the host may not look at: what a GPU looks like to the loop. */
+/* For tdm_device_set_test_create(): a CPU without bfloat16 that puts every op off until a sync, and
+ * whose memory the host may not look at: what a GPU looks like to the loop. */
 TDM_MUST_CHECK tdm_status tdm_test_create_far(tdm_pool *pool, tdm_backend **out);
 
 /* Messages of core/log.h from now on, a line each, in a buffer that begins empty. */

@@ -1,4 +1,5 @@
-/* The vector loop over ASCII, with every instruction set that this machine has, against a plain one.
+/* The vector loop over ASCII, with every instruction set that this machine has, against a plain
+ * one.
  */
 #include "tests/support/check_main.h"
 #include "text/ascii_scan.h"

@@ -43,8 +43,8 @@ static bool is_multiple(const rows *made)
     return made->of.type == &tdm_multiple_metrics_type;
 }
 
-/* The last class is never predicted and never a label. Logits lie on a coarse grid, so that there are
- * ties among them. */
+/* The last class is never predicted and never a label. Logits lie on a coarse grid, so that there
+ * are ties among them. */
 static rows *make_rows(const kind *of)
 {
     tdm_philox_key key = tdm_philox_make_key(5, TDM_PURPOSE_SYNTH, 2);

@@ -1,5 +1,5 @@
-/* Encodings against Hugging Face's (tests/golden/text/encodings.json, and files of the test data), and
- * what they do not settle. */
+/* Encodings against Hugging Face's (tests/golden/text/encodings.json, and files of the test data),
+ * and what they do not settle. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"

@@ -164,7 +164,8 @@ static void run_epochs(const tdm_data_rig_options *options, epoch *epochs)
     tdm_data_rig_close(&rig);
 }
 
-/* Every record once in every epoch, in another order, with its own label; bad ones are told once. */
+/* Every record once in every epoch, in another order, with its own label; bad ones are told
+ * once. */
 START_TEST(test_epochs_mix_records)
 {
     epoch epochs[2] = {0};

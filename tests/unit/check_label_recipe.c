@@ -1,4 +1,5 @@
-/* Recipes of labelled text: their sections, defaults and checks, and the classes that complete them. */
+/* Recipes of labelled text: their sections, defaults and checks, and the classes that complete
+ * them. */
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"

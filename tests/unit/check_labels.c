@@ -1,5 +1,5 @@
-/* Labelled text to batches: what labels of each type, pairs and words become, what is refused and why,
- * and classes that are found. */
+/* Labelled text to batches: what labels of each type, pairs and words become, what is refused and
+ * why, and classes that are found. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "core/ops.h"

@@ -167,8 +167,8 @@ END_TEST
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-/* A million tokens: no special one is selected or comes as a random one, and the three kinds and the
- * positions have their shares. */
+/* A million tokens: no special one is selected or comes as a random one, and the three kinds and
+ * the positions have their shares. */
 static void check_shares(const tdm_masking_options *options, double rate, double tolerance)
 {
     enum { LENGTH = 128, SEQUENCES = 8000 };
@@ -292,8 +292,8 @@ START_TEST(test_words_are_selected_whole)
 }
 END_TEST
 
-/* How many spans of each length come up where 10 tokens are to be selected, the last span being cut:
- * the sum over the lengths of the first. */
+/* How many spans of each length come up where 10 tokens are to be selected, the last span being
+ * cut: the sum over the lengths of the first. */
 static void expect_spans(int left, double share, double expected[11])
 {
     double rest = 1;

@@ -578,8 +578,8 @@ START_TEST(test_rows_are_mixed)
 }
 END_TEST
 
-/* A record is a row, in order or mixed; its head belongs to no segment, and a pair is cut at the longer
- * text. "/" begins the second text. */
+/* A record is a row, in order or mixed; its head belongs to no segment, and a pair is cut at the
+ * longer text. "/" begins the second text. */
 START_TEST(test_records_as_they_stand)
 {
     built rig = {.options = {.mode = TDM_RECORD_TEXTS, .max_length = 10, .head = 2}};

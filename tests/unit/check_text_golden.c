@@ -1,5 +1,5 @@
-/* Against Hugging Face's tokenizers 0.23.3, by the files that tests/golden/make_text_golden.py made:
- * what a hash is of, and what a row, stands there. */
+/* Against Hugging Face's tokenizers 0.23.3, by the files that tests/golden/make_text_golden.py
+ * made: what a hash is of, and what a row, stands there. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tests/support/check_main.h"

@@ -1,5 +1,5 @@
-/* From text to masked batches: the same ones, bit for bit, on any number of threads, with and without
- * the cache and after a resume anywhere; and what every batch must hold. */
+/* From text to masked batches: the same ones, bit for bit, on any number of threads, with and
+ * without the cache and after a resume anywhere; and what every batch must hold. */
 #include "core/file.h"
 #include "core/memory.h"
 #include "tandem/text.h"
@@ -89,7 +89,8 @@ START_TEST(test_resumes_everywhere)
 }
 END_TEST
 
-/* Windows of a few sequences, which end in every way within a lane's part of a batch; and empty ones. */
+/* Windows of a few sequences, which end in every way within a lane's part of a batch; and empty
+ * ones. */
 START_TEST(test_small_windows_resume_everywhere)
 {
     tdm_data_rig_options options = open_files("a.txt", 40, "max_length: 16");

@@ -1,5 +1,5 @@
-/* Vocabularies and tokenizer.json: what they mean, what is refused, and that they are written as they
- * are read. */
+/* Vocabularies and tokenizer.json: what they mean, what is refused, and that they are written as
+ * they are read. */
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"

@@ -84,7 +84,8 @@ START_TEST(test_blocks_come_as_often_as_weights_say)
 }
 END_TEST
 
-/* An epoch's share of stored bytes rises to 1, whatever its list is, and begins again with the next. */
+/* An epoch's share of stored bytes rises to 1, whatever its list is, and begins again with the
+ * next. */
 START_TEST(test_shares_count_the_list_of_the_epoch)
 {
     tdm_data_rig_options options = open_files("");
