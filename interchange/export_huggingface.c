@@ -15,6 +15,20 @@ static const char *const file_names[] = {
 
 /* ---- the place ------------------------------------------------------------------------------- */
 
+/* Or one that was being written (core/file.h) when an export was ended. */
+static bool is_of_export(const char *name)
+{
+    static const char ending[] = ".tmp";
+    char whole[64];
+    size_t bytes = strlen(name), cut = sizeof ending - 1;
+    if (bytes >= sizeof whole)
+        return false;
+    memcpy(whole, name, bytes + 1);
+    if (bytes > cut && strcmp(whole + bytes - cut, ending) == 0)
+        whole[bytes - cut] = '\0';
+    return tdm_name_find(file_names, whole) >= 0;
+}
+
 /* Nothing is overwritten that an export has not written. */
 static tdm_status check_entries(DIR *folder, const char *path, bool force, bool *is_empty)
 {
@@ -24,7 +38,7 @@ static tdm_status check_entries(DIR *folder, const char *path, bool force, bool 
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
             continue;
         TDM_FAIL_IF(!force, TDM_E_ARG, "%s is there already: --force overwrites it", path);
-        TDM_FAIL_IF(tdm_name_find(file_names, name) < 0, TDM_E_ARG,
+        TDM_FAIL_IF(!is_of_export(name), TDM_E_ARG,
                     "%s holds %s, which is no file of an export: write to another folder", path,
                     name);
         *is_empty = false;
@@ -45,21 +59,51 @@ static tdm_status check_place(const char *path, bool force, bool *is_empty)
     return status;
 }
 
-/* Puts the new folder in the place of the old one. */
-static tdm_status replace(const char *temporary, const char *path, bool is_empty)
+/* The folders that an export needs. */
+typedef struct places {
+    char *path;
+    char *temporary; /* is written, then renamed */
+    char *replaced;  /* what was at `path` until that is done */
+    bool is_empty;   /* there was nothing */
+} places;
+
+static tdm_status find_places(const char *path, bool force, places *out)
 {
-    if (is_empty)
-        return tdm_file_rename(temporary, path);
-    char *old;
-    TDM_TRY(tdm_format(&old, "%s.replaced", path));
-    tdm_status status;
-    TDM_TRY_GOTO(tdm_folder_remove(old), done);
-    TDM_TRY_GOTO(tdm_file_rename(path, old), done);
-    TDM_TRY_GOTO(tdm_file_rename(temporary, path), done);
-    status = tdm_folder_remove(old);
-done:
-    tdm_free(old);
-    return status;
+    bool is_empty;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    TDM_TRY(tdm_strndup(path, length, &out->path));
+    TDM_TRY(tdm_format(&out->temporary, "%s.tmp", out->path));
+    TDM_TRY(tdm_format(&out->replaced, "%s.replaced", out->path));
+    TDM_TRY(check_place(out->path, force, &out->is_empty));
+    TDM_TRY(check_place(out->temporary, true, &is_empty));
+    return out->is_empty ? TDM_OK : check_place(out->replaced, true, &is_empty);
+}
+
+static void free_places(places *to)
+{
+    tdm_free(to->path);
+    tdm_free(to->temporary);
+    tdm_free(to->replaced);
+}
+
+/* Puts the new folder in the place of the old one, which comes back where that fails. */
+static tdm_status replace(const places *to)
+{
+    if (to->is_empty)
+        return tdm_file_rename(to->temporary, to->path);
+    TDM_TRY(tdm_folder_remove(to->replaced));
+    tdm_status status = tdm_file_rename(to->path, to->replaced);
+    if (status == TDM_OK)
+        status = tdm_file_rename(to->temporary, to->path);
+    if (status == TDM_OK)
+        return tdm_folder_remove(to->replaced);
+    tdm_error error = {0};
+    tdm_error_keep(&error, status);
+    if (!tdm_file_exists(to->path) && tdm_file_rename(to->replaced, to->path) != TDM_OK)
+        tdm_warn("%s could not be put back: look for it in %s", to->path, to->replaced);
+    return tdm_error_raise(&error);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -83,42 +127,33 @@ static tdm_status write_files(const tdm_export *from, const tdm_export_class *is
     return tdm_folder_sync(folder);
 }
 
-static tdm_status export_to(const tdm_export *from, const tdm_export_class *is, const char *path,
-                            bool force)
+static tdm_status export_to(const tdm_export *from, const tdm_export_class *is, const places *to)
 {
-    bool is_empty;
-    char *temporary;
-    TDM_TRY(check_place(path, force, &is_empty));
-    TDM_TRY(tdm_format(&temporary, "%s.tmp", path));
-    tdm_status status = write_files(from, is, temporary);
+    tdm_status status = write_files(from, is, to->temporary);
     if (status == TDM_OK)
-        status = replace(temporary, path, is_empty);
-    if (status != TDM_OK) {
-        tdm_error error = {0};
-        tdm_error_keep(&error, status);
-        if (tdm_folder_remove(temporary) != TDM_OK)
-            tdm_warn("%s could not be removed", temporary);
-        status = tdm_error_raise(&error);
-    }
-    tdm_free(temporary);
-    return status;
+        status = replace(to);
+    if (status == TDM_OK)
+        return TDM_OK;
+    tdm_error error = {0};
+    tdm_error_keep(&error, status);
+    if (tdm_folder_remove(to->temporary) != TDM_OK)
+        tdm_warn("%s could not be removed", to->temporary);
+    return tdm_error_raise(&error);
 }
 
 tdm_status tdm_export_huggingface(const tdm_export *from, const char *folder, bool force)
 {
     tdm_export_class is;
-    char *path;
+    places to = {0};
     TDM_FAIL_IF(tdm_tokenizer_size(from->tokenizer) != from->inputs->vocabulary, TDM_E_ARG,
                 "the tokenizer has %lld tokens, the model %lld",
                 (long long)tdm_tokenizer_size(from->tokenizer),
                 (long long)from->inputs->vocabulary);
     TDM_TRY(tdm_export_class_find(from, &is));
     warn_of_unicode(from);
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    TDM_TRY(tdm_strndup(folder, length, &path));
-    tdm_status status = export_to(from, &is, path, force);
-    tdm_free(path);
+    tdm_status status = find_places(folder, force, &to);
+    if (status == TDM_OK)
+        status = export_to(from, &is, &to);
+    free_places(&to);
     return status;
 }

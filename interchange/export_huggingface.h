@@ -23,7 +23,8 @@ typedef struct tdm_export {
 } tdm_export;
 
 /* Writes the folder whole or not at all. One that is there is replaced where it is empty, or with
- * `force` where it holds nothing but files of these names; else TDM_E_ARG. TDM_E_UNSUPPORTED,
+ * `force` where it holds nothing but files of these names; else TDM_E_ARG. So are FOLDER.tmp, which
+ * is written first, and FOLDER.replaced, which holds the old one meanwhile. TDM_E_UNSUPPORTED,
  * naming the settings, where no class computes the same; TDM_E_FORMAT where the parameters lack
  * one or it has another shape. */
 TDM_MUST_CHECK tdm_status tdm_export_huggingface(const tdm_export *from, const char *folder,

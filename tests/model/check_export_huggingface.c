@@ -413,6 +413,34 @@ START_TEST(test_folders_that_are_there)
 }
 END_TEST
 
+/* FOLDER.tmp and FOLDER.replaced are used, but not where they are somebody's own. */
+START_TEST(test_folders_beside_it)
+{
+    static const char *const endings[] = {".tmp", ".replaced"};
+    fixture it;
+    char folder[256], beside[300], file[400];
+    snprintf(folder, sizeof folder, "%s/out", tdm_test_folder());
+    open_fixture(&it, bert(), TDM_HEAD_MASKED, false);
+    ck_assert_ok(tdm_export_huggingface(&it.export, folder, false));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(beside, sizeof beside, "%s%s", folder, endings[i]);
+        ck_assert_ok(tdm_folder_create(beside));
+        snprintf(file, sizeof file, "%s/model.safetensors.tmp", beside);
+        ck_assert_ok(tdm_file_put(file, "x", 1, NULL)); /* of an export that was ended */
+        ck_assert_ok(tdm_export_huggingface(&it.export, folder, true));
+        ck_assert(!tdm_file_exists(beside));
+        ck_assert_ok(tdm_folder_create(beside));
+        snprintf(file, sizeof file, "%s/notes.txt", beside);
+        ck_assert_ok(tdm_file_put(file, "x", 1, NULL));
+        ck_assert_fails(tdm_export_huggingface(&it.export, folder, true), TDM_E_ARG,
+                        "holds notes.txt, which is no file of an export");
+        ck_assert(tdm_file_exists(file));
+        ck_assert_ok(tdm_folder_remove(beside));
+    }
+    close_fixture(&it);
+}
+END_TEST
+
 /* Writing fails at every call once: there is the old folder then or the new one, as a whole. */
 static int calls_left;
 
@@ -461,6 +489,26 @@ START_TEST(test_writing_fails)
 }
 END_TEST
 
+START_TEST(test_replacing_fails)
+{
+    fixture it;
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s/out", tdm_test_folder());
+    open_fixture(&it, bert(), TDM_HEAD_MASKED, false);
+    ck_assert_ok(tdm_export_huggingface(&it.export, folder, false));
+    tdm_status status = TDM_E_IO;
+    for (int calls = 1; status == TDM_E_IO; calls++) {
+        calls_left = calls;
+        tdm_file_set_test_hook(fail_once);
+        status = tdm_export_huggingface(&it.export, folder, true);
+        tdm_file_set_test_hook(NULL);
+        ck_assert_msg(is_whole(folder), "call %d", calls);
+    }
+    ck_assert_int_eq(status, TDM_OK);
+    close_fixture(&it);
+}
+END_TEST
+
 START_TEST(test_out_of_memory)
 {
     fixture it;
@@ -484,4 +532,4 @@ END_TEST
 
 TDM_CHECK_MAIN(test_every_class, test_config, test_tokenizer, test_tokenizer_of_another_kind,
                test_no_class_holds_it, test_parameters_that_do_not_fit, test_folders_that_are_there,
-               test_writing_fails, test_out_of_memory)
+               test_folders_beside_it, test_writing_fails, test_replacing_fails, test_out_of_memory)
