@@ -4,9 +4,11 @@
 #include "core/json.h"
 #include "core/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define CONFIG_LIMIT ((size_t)16 << 20)
+#define MOST_THETA   1e12
 
 static const char *const family_names[] = {"bert", "megatron-bert", "modernbert", NULL};
 
@@ -19,6 +21,8 @@ const char *tdm_hidden_act_name(int activation)
 {
     return activation == TDM_ENCODER_GELU ? "gelu" : "gelu_pytorch_tanh";
 }
+
+/* Bounds of values are those of the keys of model.type bert (models/bert_options.c). */
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -48,13 +52,13 @@ static tdm_status read_size(const reading *from, const char *key, int64_t least,
     return TDM_OK;
 }
 
-static tdm_status read_number(const reading *from, const char *key, double fallback, double most,
-                              double *out)
+static tdm_status read_number(const reading *from, const char *key, double fallback, double least,
+                              double most, double *out)
 {
     const json_t *value = get(from, key);
     *out = value == NULL ? fallback : json_number_value(value);
-    TDM_FAIL_IF((value != NULL && !json_is_number(value)) || !(*out >= 0) || *out > most,
-                TDM_E_FORMAT, "%s: %s is no number from 0 to %g", from->path, key, most);
+    TDM_FAIL_IF((value != NULL && !json_is_number(value)) || !(*out >= least) || *out > most,
+                TDM_E_FORMAT, "%s: %s is no number from %g to %g", from->path, key, least, most);
     return TDM_OK;
 }
 
@@ -70,13 +74,11 @@ static tdm_status read_bool(const reading *from, const char *key, bool fallback,
 /* TDM_E_UNSUPPORTED: "path: key is <value>: <why>". */
 static tdm_status refuse(const reading *from, const char *key, const char *why)
 {
-    char text[128] = "not given", shown[128];
+    char shown[128];
     const json_t *value = json_object_get(from->root, key);
-    if (value != NULL) {
-        size_t bytes = json_dumpb(value, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_COMPACT);
-        text[bytes < sizeof text ? bytes : sizeof text - 1] = '\0';
-    }
-    tdm_printable(text, shown, sizeof shown);
+    char *text = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    tdm_printable(value == NULL ? "not given" : text == NULL ? "?" : text, shown, sizeof shown);
+    free(text);
     return tdm_fail(TDM_E_UNSUPPORTED, "%s: %s is %s: %s", from->path, key, shown, why);
 }
 
@@ -149,7 +151,7 @@ static tdm_status read_common(const reading *from, tdm_pretrained_config *out)
     TDM_TRY(read_size(from, "num_attention_heads", 1, 1024, &options->heads));
     TDM_TRY(read_size(from, "intermediate_size", 1, 1 << 20, &options->intermediate));
     TDM_TRY(read_size(from, "vocab_size", 1, INT32_MAX, &out->vocabulary));
-    TDM_TRY(read_number(from, "initializer_range", 0.02, 1, &options->initializer));
+    TDM_TRY(read_number(from, "initializer_range", 0.02, 1e-6, 1, &options->initializer));
     TDM_TRY(read_bool(from, "tie_word_embeddings", true, &out->tied));
     return check_common(from, options);
 }
@@ -162,10 +164,10 @@ static tdm_status read_bert(const reading *from, tdm_pretrained_config *out)
     TDM_TRY(read_size(from, "type_vocab_size", 1, 65536, &types));
     if (types != 2)
         return refuse(from, "type_vocab_size", "there are two segments here");
-    TDM_TRY(read_number(from, "hidden_dropout_prob", 0.1, 0.99, &options->dropout));
-    TDM_TRY(
-        read_number(from, "attention_probs_dropout_prob", 0.1, 0.99, &options->attention_dropout));
-    TDM_TRY(read_number(from, "layer_norm_eps", 1e-12, 1, &options->norm_eps));
+    TDM_TRY(read_number(from, "hidden_dropout_prob", 0.1, 0, 0.99, &options->dropout));
+    TDM_TRY(read_number(from, "attention_probs_dropout_prob", 0.1, 0, 0.99,
+                        &options->attention_dropout));
+    TDM_TRY(read_number(from, "layer_norm_eps", 1e-12, 0, 1, &options->norm_eps));
     TDM_TRY(read_activation(from, "hidden_act", &options->activation));
     options->positions = TDM_POSITION_LEARNED;
     options->types = true;
@@ -186,8 +188,7 @@ static tdm_status read_layer_types(const reading *from, tdm_bert_options *option
     if (types == NULL)
         return get(from, "global_attn_every_n_layers") == NULL
                    ? TDM_OK
-                   : read_size(from, "global_attn_every_n_layers", 1, 1 << 20,
-                               &options->global_every);
+                   : read_size(from, "global_attn_every_n_layers", 1, 1024, &options->global_every);
     bool is_good = json_array_size(types) == (size_t)options->layers;
     int64_t second = options->layers;
     for (int64_t i = options->layers - 1; i > 0; i--) {
@@ -218,10 +219,10 @@ static tdm_status read_theta(const reading *from, const char *kind, const char *
     if (type != NULL && strcmp(type, "default") != 0)
         return refuse(from, "rope_parameters", "rotary positions are not scaled here");
     if (theta == NULL)
-        return read_number(from, key, fallback, 1e12, out);
+        return read_number(from, key, fallback, 1, MOST_THETA, out);
     *out = json_number_value(theta);
-    TDM_FAIL_IF(!json_is_number(theta) || !(*out >= 1), TDM_E_FORMAT,
-                "%s: rope_theta of %s is no number from 1 on", from->path, kind);
+    TDM_FAIL_IF(!json_is_number(theta) || !(*out >= 1) || *out > MOST_THETA, TDM_E_FORMAT,
+                "%s: rope_theta of %s is no number from 1 to %g", from->path, kind, MOST_THETA);
     return TDM_OK;
 }
 
@@ -255,9 +256,9 @@ static tdm_status read_modern(const reading *from, tdm_pretrained_config *out)
     TDM_TRY(read_theta(from, "sliding_attention", "local_rope_theta", 10000,
                        &options->local_rotary_theta));
     TDM_TRY(read_biases(from, &options->bias));
-    TDM_TRY(read_number(from, "mlp_dropout", 0, 0.99, &options->dropout));
-    TDM_TRY(read_number(from, "attention_dropout", 0, 0.99, &options->attention_dropout));
-    TDM_TRY(read_number(from, "norm_eps", 1e-5, 1, &options->norm_eps));
+    TDM_TRY(read_number(from, "mlp_dropout", 0, 0, 0.99, &options->dropout));
+    TDM_TRY(read_number(from, "attention_dropout", 0, 0, 0.99, &options->attention_dropout));
+    TDM_TRY(read_number(from, "norm_eps", 1e-5, 0, 1, &options->norm_eps));
     TDM_TRY(read_activation(from, "hidden_activation", &options->activation));
     TDM_TRY(read_activation(from, "classifier_activation", &head_activation));
     if (head_activation != options->activation)

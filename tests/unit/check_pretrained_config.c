@@ -180,6 +180,17 @@ START_TEST(test_what_no_option_holds)
 }
 END_TEST
 
+/* A value is shown as far as there is room for it. */
+START_TEST(test_long_values)
+{
+    char text[512], long_name[301];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    snprintf(text, sizeof text, "{\"model_type\": \"%s\"}", long_name);
+    check_refused(text, TDM_E_UNSUPPORTED, "model_type is \"xxxxxxxxxxxxxxxx");
+}
+END_TEST
+
 START_TEST(test_damage)
 {
     static const struct {
@@ -195,8 +206,14 @@ START_TEST(test_damage)
         {BERT ", \"layer_norm_eps\": \"x\"}", "layer_norm_eps is no number"},
         {BERT ", \"hidden_act\": 3}", "hidden_act is no name"},
         {BERT ", \"is_decoder\": 1}", "is_decoder is neither true nor false"},
+        {BERT ", \"initializer_range\": 0}", "initializer_range is no number from 1e-06 to 1"},
         {MODERN ", \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 0.5}}}",
          "rope_theta of full_attention"},
+        {MODERN ", \"rope_parameters\": {\"sliding_attention\": {\"rope_theta\": 1e13}}}",
+         "rope_theta of sliding_attention is no number from 1 to 1e+12"},
+        {MODERN ", \"global_rope_theta\": 0}", "global_rope_theta is no number from 1 to 1e+12"},
+        {MODERN ", \"global_attn_every_n_layers\": 1025}",
+         "global_attn_every_n_layers is no integer from 1 to 1024"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check_refused(cases[i].text, TDM_E_FORMAT, cases[i].message);
@@ -314,5 +331,5 @@ START_TEST(test_check_of_local_attention)
 END_TEST
 
 TDM_CHECK_MAIN(test_bert, test_defaults_of_bert, test_whose_model, test_modern,
-               test_what_no_option_holds, test_damage, test_fill, test_check,
+               test_what_no_option_holds, test_long_values, test_damage, test_fill, test_check,
                test_check_of_local_attention)
