@@ -110,11 +110,10 @@ static tdm_status add_layers(const encoder_build *build, tdm_value x, tdm_value 
     tdm_value addend = TDM_NO_VALUE;
     for (int64_t i = 0; i < build->options->layers; i++) {
         char *prefix;
+        TDM_TRY(tdm_plan_begin_recompute(build->plan));
         TDM_TRY(tdm_format(&prefix, "layer.%lld", (long long)i));
-        tdm_status status = tdm_plan_begin_recompute(build->plan);
-        if (status == TDM_OK)
-            status = is_pre ? add_pre_layer(build, prefix, i, &x, &addend)
-                            : add_post_layer(build, prefix, i, &x);
+        tdm_status status = is_pre ? add_pre_layer(build, prefix, i, &x, &addend)
+                                   : add_post_layer(build, prefix, i, &x);
         tdm_plan_end_recompute(build->plan);
         tdm_free(prefix);
         TDM_TRY(status);

@@ -81,13 +81,15 @@ static tdm_status scan_matrix(finder *find, tdm_value value, tdm_matrix matrix, 
     return TDM_OK;
 }
 
-/* Values of the batch come before the first layer, -1. */
+/* Values of the batch come before the first layer, -1. What only training computes is not there
+ * where it has not trained. */
 static tdm_status scan_values_of(finder *find, int layer)
 {
     const tdm_plan *plan = find->model->plan;
     const char *suffix = layer < 0 ? "" : " output";
     for (int i = 0; i < plan->values.count && !found(find); i++) {
-        if (plan->values.items[i].layer == layer)
+        const tdm_plan_value_state *value = &plan->values.items[i];
+        if (value->layer == layer && (find->step.training || !value->training_only))
             TDM_TRY(scan_matrix(find, i, tdm_step_value(&find->step, i), suffix));
     }
     return TDM_OK;
