@@ -1,6 +1,8 @@
 #include "cli/label_lines.h"
 
 #include "core/json.h"
+#include "core/memory.h"
+#include "data/csv_cell.h"
 #include "data/utf8.h"
 #include "text/label_block.h"
 
@@ -18,18 +20,14 @@ static int64_t likeliest(const float *probabilities, int64_t count)
     return best;
 }
 
-/* As CSV (RFC 4180). */
 static tdm_status append_csv(tdm_text *text, const char *cell, size_t bytes)
 {
-    bool quote = false;
-    for (size_t i = 0; i < bytes; i++)
-        quote = quote || strchr(",\"\r\n", cell[i]) != NULL;
-    if (!quote)
-        return tdm_text_printf(text, "%.*s", (int)bytes, cell);
-    TDM_TRY(tdm_text_printf(text, "\""));
-    for (size_t i = 0; i < bytes; i++)
-        TDM_TRY(tdm_text_printf(text, cell[i] == '"' ? "\"\"" : "%c", cell[i]));
-    return tdm_text_printf(text, "\"");
+    TDM_TRY(
+        tdm_grow(&text->bytes, &text->capacity, text->length + tdm_csv_cell_most(bytes) + 1, 1));
+    char *end = tdm_csv_cell_write(text->bytes + text->length, cell, bytes);
+    *end = '\0';
+    text->length = (size_t)(end - text->bytes);
+    return TDM_OK;
 }
 
 static tdm_status append_class(const tdm_label_spec *spec, int64_t class, float probability,
@@ -94,19 +92,11 @@ static json_t *class_json(const tdm_label_spec *spec, int64_t class)
 /* A word of any bytes: U+FFFD stands for those that are no UTF-8. NULL without memory. */
 static json_t *word_json(const char *word, size_t bytes)
 {
-    static const char replacement[] = "\xef\xbf\xbd";
-    tdm_text text = {0};
-    tdm_status status = TDM_OK;
-    if (tdm_utf8_valid(word, bytes))
-        return json_stringn(word, bytes);
-    for (size_t at = 0; at < bytes && status == TDM_OK; at++) {
-        size_t valid = tdm_utf8_error(word + at, bytes - at);
-        status = tdm_text_printf(&text, "%.*s%s", (int)valid, word + at,
-                                 at + valid < bytes ? replacement : "");
-        at += valid;
-    }
-    json_t *json = status == TDM_OK ? json_stringn(text.bytes, text.length) : NULL;
-    tdm_text_free(&text);
+    char *valid;
+    if (tdm_alloc(3 * bytes, 1, &valid) != TDM_OK)
+        return NULL;
+    json_t *json = json_stringn(valid == NULL ? "" : valid, tdm_utf8_replace(word, bytes, valid));
+    tdm_free(valid);
     return json;
 }
 

@@ -56,8 +56,7 @@ TDM_MUST_CHECK tdm_status tdm_bad_record_log_add(tdm_bad_record_log *log, tdm_in
 
 /* Counts `good` records, of the same stretch of the input as the bad ones, and judges: TDM_E_DATA
  * where there are more bad ones than the limit allows; a share counts from 10,000 records on, or at
- * the end
- * (`last`). */
+ * the end (`last`). */
 TDM_MUST_CHECK tdm_status tdm_bad_record_log_judge(tdm_bad_record_log *log, int64_t good,
                                                    bool last);
 

@@ -1,6 +1,7 @@
 #include "data/extract.h"
 
 #include "core/memory.h"
+#include "data/csv_cell.h"
 
 #define XXH_INLINE_ALL
 #include <stdlib.h>
@@ -227,29 +228,6 @@ static void select_records(extraction *run)
     run->parse.count = kept;
 }
 
-/* Writes a cell as CSV (RFC 4180) and returns the byte behind it; `to` has room for twice the cell.
- */
-static char *write_csv_cell(char *to, const char *text, tdm_span cell)
-{
-    size_t bytes = cell.end - cell.begin;
-    const char *from = text + cell.begin;
-    bool quote = false;
-    for (size_t i = 0; i < bytes; i++)
-        quote = quote || from[i] == ',' || from[i] == '"' || from[i] == '\n' || from[i] == '\r';
-    if (!quote) {
-        memcpy(to, from, bytes);
-        return to + bytes;
-    }
-    *to++ = '"';
-    for (size_t i = 0; i < bytes; i++) {
-        if (from[i] == '"')
-            *to++ = '"';
-        *to++ = from[i];
-    }
-    *to++ = '"';
-    return to;
-}
-
 /* Behind the keys of the records before. */
 static tdm_status keep_record(extraction *run, size_t record)
 {
@@ -261,7 +239,7 @@ static tdm_status keep_record(extraction *run, size_t record)
     size_t room = 0;
     for (int k = 0; k < extractor->kept_count; k++) {
         tdm_span cell = cells[extractor->kept_columns[k]];
-        room += 2 * (size_t)(cell.end - cell.begin) + 3;
+        room += tdm_csv_cell_most(cell.end - cell.begin) + 1;
     }
     TDM_TRY(tdm_grow(&out->keys, &out->keys_capacity, end + room, 1));
     TDM_TRY(tdm_grow(&out->key_ends, &out->key_ends_capacity, (size_t)out->key_count + 1,
@@ -269,12 +247,11 @@ static tdm_status keep_record(extraction *run, size_t record)
     char *to = out->keys + end;
     for (int k = 0; k < extractor->kept_count; k++) {
         tdm_span cell = cells[extractor->kept_columns[k]];
+        const char *text = run->parse.cell_text + cell.begin;
+        size_t bytes = cell.end - cell.begin;
         if (k > 0)
             *to++ = ',';
-        if (extractor->keeps_text)
-            to = mempcpy(to, run->parse.cell_text + cell.begin, cell.end - cell.begin);
-        else
-            to = write_csv_cell(to, run->parse.cell_text, cell);
+        to = extractor->keeps_text ? mempcpy(to, text, bytes) : tdm_csv_cell_write(to, text, bytes);
     }
     out->key_ends[out->key_count++] = (uint64_t)(to - out->keys);
     return TDM_OK;

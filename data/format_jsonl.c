@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "core/number.h"
 #include "data/record_format.h"
+#include "data/utf8.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -11,8 +12,6 @@
 
 /* A group of records ends where their text has grown beyond this. */
 #define GROUP_BYTES ((size_t)1 << 20)
-
-static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
 static tdm_status create(const tdm_format_options *options, const char *file,
                          const char *first_line, size_t bytes, tdm_record_format *format)
@@ -37,20 +36,8 @@ static tdm_status replace_errors(tdm_parse *parse, size_t used, const char *text
 {
     TDM_TRY(reserve(parse, used + 3 * bytes));
     char *begin = parse->scratch->bytes + TDM_TEXT_PADDING + used;
-    char *to = begin;
-    for (size_t at = 0; at < bytes;) {
-        size_t valid = tdm_utf8_error(text + at, bytes - at);
-        memcpy(to, text + at, valid);
-        to += valid;
-        at += valid;
-        if (at == bytes)
-            break;
-        memcpy(to, replacement, 3);
-        to += 3;
-        at++;
-    }
     *out = begin;
-    *out_bytes = (size_t)(to - begin);
+    *out_bytes = tdm_utf8_replace(text, bytes, begin);
     return TDM_OK;
 }
 

@@ -54,3 +54,17 @@ size_t tdm_utf8_error(const char *text, size_t bytes)
     }
     return (size_t)(at - begin);
 }
+
+size_t tdm_utf8_replace(const char *text, size_t bytes, char *to)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    char *begin = to;
+    for (size_t at = 0; at < bytes; at++) {
+        size_t valid = tdm_utf8_error(text + at, bytes - at);
+        to = mempcpy(to, text + at, valid);
+        at += valid;
+        if (at < bytes)
+            to = mempcpy(to, replacement, 3);
+    }
+    return (size_t)(to - begin);
+}

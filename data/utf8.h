@@ -9,6 +9,10 @@
 /* The offset of the first byte that begins no valid character; `bytes` where all is valid. */
 size_t tdm_utf8_error(const char *text, size_t bytes);
 
+/* Copies the text with U+FFFD for each byte that begins no valid character, and returns how many
+ * bytes that takes; `to` has room for 3 * bytes. */
+size_t tdm_utf8_replace(const char *text, size_t bytes, char *to);
+
 static inline bool tdm_utf8_valid(const char *text, size_t bytes)
 {
     return tdm_utf8_error(text, bytes) == bytes;
