@@ -24,7 +24,8 @@ tdm_status tdm_cpu_activation_bwd(tdm_backend *backend, const tdm_activation_bwd
                 "the op activation_bwd is of a GELU or tanh");
     return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = activation_bwd_rows,
                                                      .args = args,
-                                                     .rows = tdm_cpu_rows(args->rows, args->x.rows),
+                                                     .rows = args->x.rows,
+                                                     .valid = args->rows,
                                                      .columns = args->x.columns,
                                                      .targets = {args->bias_gradient}});
 }
@@ -43,10 +44,10 @@ tdm_status tdm_cpu_gated_fwd(tdm_backend *backend, const tdm_gated_fwd_args *arg
     (void)stream;
     TDM_CPU_NEED_F32("gated_fwd", args->x, args->y);
     TDM_FAIL_IF(!is_gelu(args->activation), TDM_E_ARG, "the op gated_fwd is of a GELU");
-    return tdm_cpu_row_sums(backend,
-                            &(tdm_row_sums){.run = gated_fwd_rows,
-                                            .args = args,
-                                            .rows = tdm_cpu_rows(args->rows, args->x.rows)});
+    return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = gated_fwd_rows,
+                                                     .args = args,
+                                                     .rows = args->x.rows,
+                                                     .valid = args->rows});
 }
 
 static void gated_bwd_rows(const tdm_row_tile *tile)
@@ -66,7 +67,8 @@ tdm_status tdm_cpu_gated_bwd(tdm_backend *backend, const tdm_gated_bwd_args *arg
     TDM_FAIL_IF(!is_gelu(args->activation), TDM_E_ARG, "the op gated_bwd is of a GELU");
     return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = gated_bwd_rows,
                                                      .args = args,
-                                                     .rows = tdm_cpu_rows(args->rows, args->x.rows),
+                                                     .rows = args->x.rows,
+                                                     .valid = args->rows,
                                                      .columns = args->x.columns,
                                                      .targets = {args->bias_gradient}});
 }

@@ -101,7 +101,8 @@ tdm_status tdm_cpu_column_sum(tdm_backend *backend, const tdm_column_sum_args *a
     TDM_CPU_NEED_F32("column_sum", args->x);
     return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = sum_rows,
                                                      .args = args,
-                                                     .rows = tdm_cpu_rows(args->rows, args->x.rows),
+                                                     .rows = args->x.rows,
+                                                     .valid = args->rows,
                                                      .columns = args->x.columns,
                                                      .targets = {args->sums}});
 }
@@ -121,7 +122,8 @@ tdm_status tdm_cpu_relu_bwd(tdm_backend *backend, const tdm_relu_bwd_args *args,
     TDM_CPU_NEED_F32("relu_bwd", args->y, args->dy, args->dx);
     return tdm_cpu_row_sums(backend, &(tdm_row_sums){.run = relu_bwd_rows,
                                                      .args = args,
-                                                     .rows = tdm_cpu_rows(args->rows, args->y.rows),
+                                                     .rows = args->y.rows,
+                                                     .valid = args->rows,
                                                      .columns = args->y.columns,
                                                      .targets = {args->bias_gradient}});
 }

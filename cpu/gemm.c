@@ -271,7 +271,8 @@ static tdm_status run_row_sum(tdm_backend *backend, gemm_job *job)
     const tdm_gemm_args *args = job->gemm.args;
     int64_t columns = job->gemm.m == 1 ? job->gemm.n : job->gemm.m,
             tiles = tdm_cpu_tiles(job->gemm.k, SUM_ROWS);
-    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(tiles * columns) * sizeof(float),
+    int64_t most = tdm_cpu_tiles(args->a.rows, SUM_ROWS);
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(most * columns) * sizeof(float),
                             &job->partials));
     tdm_pool_for(backend->pool, tiles, row_sum_tile, job);
     for (int64_t t = 1; t < tiles; t++)

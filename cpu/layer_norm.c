@@ -59,10 +59,9 @@ tdm_status tdm_cpu_layer_norm_fwd(tdm_backend *backend, const tdm_layer_norm_fwd
     (void)stream;
     TDM_CPU_NEED_F32("layer_norm_fwd", args->x, args->residual, args->sum, args->y);
     norm_job job = {.forward = args, .draws = tdm_cpu_dropout_row(&args->dropout)};
-    return tdm_cpu_row_sums(backend,
-                            &(tdm_row_sums){.run = forward_rows,
-                                            .args = &job,
-                                            .rows = tdm_cpu_rows(args->rows, args->x.rows)});
+    return tdm_cpu_row_sums(
+        backend, &(tdm_row_sums){
+                     .run = forward_rows, .args = &job, .rows = args->x.rows, .valid = args->rows});
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -133,7 +132,8 @@ tdm_status tdm_cpu_layer_norm_bwd(tdm_backend *backend, const tdm_layer_norm_bwd
     norm_job job = {.backward = args, .draws = tdm_cpu_dropout_row(&args->dropout)};
     tdm_row_sums work = {.run = backward_rows,
                          .args = &job,
-                         .rows = tdm_cpu_rows(args->rows, args->sum.rows),
+                         .rows = args->sum.rows,
+                         .valid = args->rows,
                          .columns = args->sum.columns,
                          .room = args->sum.columns};
     if (args->dy.data != NULL) {

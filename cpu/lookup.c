@@ -134,18 +134,19 @@ static void group_tile(void *context, int64_t index)
                           tdm_cpu_row(&job->args->table_gradient, group->id));
 }
 
-/* A group of more than SEGMENT_ROWS has at most 2 / SEGMENT_ROWS partial sums a row. */
+/* As much as all rows can need. A group of more than SEGMENT_ROWS has at most 2 / SEGMENT_ROWS
+ * partial sums a row. */
 static tdm_status make_room(tdm_backend *backend, backward_job *job)
 {
-    int64_t partials = job->rows / SEGMENT_ROWS * 2 + 1;
-    int64_t groups = job->rows / SEGMENT_ROWS + 1;
+    int64_t rows = job->args->dout.rows;
+    int64_t partials = rows / SEGMENT_ROWS * 2 + 1;
+    int64_t groups = rows / SEGMENT_ROWS + 1;
     int64_t ends = job->args->table_gradient.rows + 1;
-    size_t bytes = (size_t)job->rows * sizeof *job->segments +
-                   (size_t)groups * sizeof *job->groups +
+    size_t bytes = (size_t)rows * sizeof *job->segments + (size_t)groups * sizeof *job->groups +
                    (size_t)(partials * job->args->dout.columns) * sizeof *job->partials +
-                   (size_t)(ends + job->rows) * sizeof *job->ends;
+                   (size_t)(ends + rows) * sizeof *job->ends;
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), bytes, &job->segments));
-    job->groups = (long_group *)(void *)(job->segments + job->rows);
+    job->groups = (long_group *)(void *)(job->segments + rows);
     job->partials = (float *)(void *)(job->groups + groups);
     job->ends = (int32_t *)(void *)(job->partials + partials * job->args->dout.columns);
     job->positions = job->ends + ends;

@@ -1,5 +1,5 @@
 /* Losses and the sums that they need. Sums over rows are made in double, in tiles of
- * LOSS_TILE_ROWS whose sums are added in order. */
+ * LOSS_TILE_ROWS whose sums are added in order; there is room for those of all rows. */
 #include "cpu/backend_cpu.h"
 
 #include <math.h>
@@ -37,7 +37,8 @@ tdm_status tdm_cpu_weight_sum(tdm_backend *backend, const tdm_weight_sum_args *a
     (void)stream;
     weight_job job = {.weights = args->weights, .rows = tdm_cpu_rows(args->rows, args->batch)};
     int64_t tiles = tdm_cpu_tiles(job.rows, LOSS_TILE_ROWS);
-    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)tiles * sizeof(double), &job.partials));
+    int64_t most = tdm_cpu_tiles(args->batch, LOSS_TILE_ROWS);
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)most * sizeof(double), &job.partials));
     tdm_pool_for(backend->pool, tiles, weight_tile, &job);
     args->scalars->losses[0].weight_sum = sum_in_order(job.partials, tiles);
     return TDM_OK;
@@ -82,7 +83,8 @@ static tdm_status run_loss(tdm_backend *backend, loss_job *job, const tdm_matrix
     if (loss->weight_sum != 0.0)
         job->gradient_scale = (float)(scalars->loss_scale / loss->weight_sum);
     int64_t tiles = tdm_cpu_tiles(job->rows, job->tile_rows);
-    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)tiles * sizeof(loss_sums), &job->partials));
+    int64_t most = tdm_cpu_tiles(logits->rows, job->tile_rows);
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)most * sizeof(loss_sums), &job->partials));
     tdm_pool_for(backend->pool, tiles, loss_tile, job);
     for (int64_t i = 0; i < tiles; i++) {
         loss->loss_sum += job->partials[i].loss;

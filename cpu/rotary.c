@@ -57,10 +57,7 @@ tdm_status tdm_cpu_rotary(tdm_backend *backend, const tdm_rotary_args *args, tdm
                       .rows = tdm_cpu_rows(args->rows, args->x.rows),
                       .tile_rows = tdm_cpu_tile_rows(args->x.columns),
                       .half = args->dim / 2};
-    int64_t last = 0;
-    for (int64_t r = 0; r < job.rows; r++)
-        last = args->positions[r] > last ? args->positions[r] : last;
-    int64_t steps = last / STEP + 1, entry = 2 * job.half;
+    int64_t steps = tdm_cpu_tiles(args->max_positions, STEP), entry = 2 * job.half;
     double *turns;
     TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)((2 + STEP + steps) * entry) * sizeof(double),
                             &turns));

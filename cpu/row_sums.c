@@ -8,7 +8,7 @@
 typedef struct sums_job {
     const tdm_kernels *kernels;
     const tdm_row_sums *work;
-    int64_t tiles;
+    int64_t rows, tiles; /* valid ones, and those of them */
     int targets;
     int64_t tile_floats;
     float *partials; /* [tiles, tile_floats]: the sums of each target, then room */
@@ -21,7 +21,7 @@ static void run_tile(void *context, int64_t index)
     tdm_row_tile tile = {.kernels = job->kernels,
                          .args = work->args,
                          .begin = index * TILE_ROWS,
-                         .end = tdm_cpu_min(work->rows, (index + 1) * TILE_ROWS)};
+                         .end = tdm_cpu_min(job->rows, (index + 1) * TILE_ROWS)};
     float *next = job->tile_floats == 0 ? NULL : job->partials + index * job->tile_floats;
     for (int t = 0; t < job->targets; t++, next += work->columns) {
         tile.sums[t] = next;
@@ -46,12 +46,13 @@ tdm_status tdm_cpu_row_sums(tdm_backend *backend, const tdm_row_sums *work)
 {
     sums_job job = {.kernels = tdm_cpu(backend)->kernels,
                     .work = work,
-                    .tiles = tdm_cpu_tiles(work->rows, TILE_ROWS)};
+                    .rows = tdm_cpu_rows(work->valid, work->rows)};
+    job.tiles = tdm_cpu_tiles(job.rows, TILE_ROWS);
     while (job.targets < 2 && work->targets[job.targets] != NULL)
         job.targets++;
     job.tile_floats = job.targets * work->columns + work->room;
-    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)(job.tiles * job.tile_floats) * sizeof(float),
-                            &job.partials));
+    int64_t floats = tdm_cpu_tiles(work->rows, TILE_ROWS) * job.tile_floats;
+    TDM_TRY(tdm_cpu_scratch(tdm_cpu(backend), (size_t)floats * sizeof(float), &job.partials));
     tdm_pool_for(backend->pool, job.tiles, run_tile, &job);
     tdm_pool_for(backend->pool, tdm_cpu_tiles(work->columns, TILE_COLUMNS) * job.targets,
                  add_partials, &job);

@@ -16,10 +16,11 @@ typedef struct tdm_row_tile {
 typedef struct tdm_row_sums {
     void (*run)(const tdm_row_tile *tile);
     const void *args;
-    int64_t rows;
-    int64_t columns;   /* of each target */
-    float *targets[2]; /* get += the sums; NULL: none. The second needs the first */
-    int64_t room;      /* floats that a tile may use as it likes */
+    int64_t rows;         /* of the batch; the memory that the sums take depends on all of them, */
+    const int64_t *valid; /* and not on those that are valid, which change with every step */
+    int64_t columns;      /* of each target */
+    float *targets[2];    /* get += the sums; NULL: none. The second needs the first */
+    int64_t room;         /* floats that a tile may use as it likes */
 } tdm_row_sums;
 
 TDM_MUST_CHECK tdm_status tdm_cpu_row_sums(tdm_backend *backend, const tdm_row_sums *work);

@@ -314,6 +314,53 @@ START_TEST(test_working_memory_stays)
 }
 END_TEST
 
+/* How many rows are valid changes with every step. */
+START_TEST(test_working_memory_does_not_depend_on_valid_rows)
+{
+    enum { ROWS = 2600, COLUMNS = 24 };
+    static float x[ROWS * COLUMNS], y[ROWS * COLUMNS], sums[2][COLUMNS], weights[ROWS];
+    static uint32_t numbers[ROWS];
+    static tdm_step_scalars scalars = {.loss_scale = 1};
+    static const int64_t valid[] = {1, ROWS};
+    const tdm_matrix matrix = {.data = x, .rows = ROWS, .columns = COLUMNS, .stride = COLUMNS};
+    tdm_matrix to = matrix;
+    to.data = y;
+    for (int32_t i = 0; i < ROWS; i++) {
+        weights[i] = 1;
+        numbers[i] = (uint32_t)i % COLUMNS;
+    }
+    numbers[ROWS - 1] = 40000;
+#define SAME_MEMORY(op, ...)                                                                       \
+    do {                                                                                           \
+        int64_t allocations[2];                                                                    \
+        open_backend(false);                                                                       \
+        for (int i = 0; i < 2; i++) {                                                              \
+            const tdm_##op##_args args = {__VA_ARGS__, .rows = &valid[i]};                         \
+            ck_assert_ok(backend->ops->op(backend, &args, NULL));                                  \
+            allocations[i] = tdm_memory_stats_get().allocations;                                   \
+        }                                                                                          \
+        ck_assert_msg(allocations[0] == allocations[1], #op " needs more memory");                 \
+        close_backend();                                                                           \
+    } while (0)
+    SAME_MEMORY(rotary, .x = to, .dim = 8, .theta = 100, .positions = numbers,
+                .max_positions = 40001);
+    numbers[ROWS - 1] = 0;
+    SAME_MEMORY(column_sum, .x = matrix, .sums = sums[0]);
+    SAME_MEMORY(relu_bwd, .y = matrix, .dy = matrix, .dx = to, .bias_gradient = sums[0]);
+    SAME_MEMORY(activation_bwd, .activation = TDM_ACTIVATION_GELU, .x = matrix, .dy = matrix,
+                .dx = to, .bias_gradient = sums[0]);
+    SAME_MEMORY(layer_norm_bwd, .sum = matrix, .gamma = weights, .means = weights, .rstds = weights,
+                .dy = matrix, .dx = to, .gamma_gradient = sums[0], .beta_gradient = sums[1]);
+    SAME_MEMORY(lookup_bwd, .dout = matrix, .ids = numbers, .table_gradient = to);
+    SAME_MEMORY(weight_sum, .weights = weights, .batch = ROWS, .scalars = &scalars);
+    SAME_MEMORY(softmax_loss, .logits = matrix, .labels = numbers, .scalars = &scalars);
+    SAME_MEMORY(gemm, .a = {.data = weights, .rows = ROWS, .columns = 1, .stride = 1}, .b = matrix,
+                .c = {.data = sums[0], .rows = 1, .columns = COLUMNS, .stride = COLUMNS},
+                .trans_a = true);
+#undef SAME_MEMORY
+}
+END_TEST
+
 /* Creating and queueing fail cleanly where memory ends. */
 START_TEST(test_out_of_memory)
 {
@@ -339,4 +386,5 @@ TDM_CHECK_MAIN(test_properties_name_the_machine, test_unknown_kernels_are_refuse
                test_streams_and_events_are_handles, test_deferred_runs_at_a_sync,
                test_deferred_events, test_deferred_errors_come_with_the_sync,
                test_other_types_are_refused, test_other_arguments_are_refused,
-               test_working_memory_stays, test_out_of_memory)
+               test_working_memory_stays, test_working_memory_does_not_depend_on_valid_rows,
+               test_out_of_memory)
