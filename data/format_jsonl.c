@@ -54,9 +54,11 @@ static void why_no_json(json_error_t *error, char *reason, size_t bytes)
 static tdm_status parse_object(const char *line, size_t bytes, json_t **root, char *reason,
                                size_t reason_bytes)
 {
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
     json_error_t error;
-    *root = json_loadb(line, bytes,
-                       JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+    *root = json_loadb(line, bytes, flags, &error);
+    if (*root == NULL && json_error_code(&error) == json_error_numeric_overflow)
+        *root = json_loadb(line, bytes, flags | JSON_DECODE_INT_AS_REAL, &error);
     if (*root == NULL) {
         TDM_FAIL_IF(json_error_code(&error) == json_error_out_of_memory, TDM_E_NOMEM,
                     "out of memory while reading JSON");
@@ -104,9 +106,14 @@ static tdm_status take_text(const tdm_record_format *format, tdm_parse *parse, c
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The fewest digits that parse to the same number; whole ones without a point. */
+/* The fewest digits that parse to the same number; whole ones without a point, and exactly where 64
+ * bits hold them. */
 static void number_text(const json_t *json, char text[32])
 {
+    if (json_is_integer(json)) {
+        snprintf(text, 32, "%lld", (long long)json_integer_value(json));
+        return;
+    }
     double value = json_real_value(json), back = 0;
     if (fabs(value) < 0x1p53 && value == trunc(value)) {
         snprintf(text, 32, "%.0f", value);
@@ -131,7 +138,7 @@ static tdm_status append_value(tdm_parse *parse, const json_t *value, bool item,
     size_t bytes;
     if (json_is_string(value)) {
         text = json_string_value(value);
-    } else if (json_is_real(value)) {
+    } else if (json_is_number(value)) {
         number_text(value, number);
         text = number;
     } else if (json_is_boolean(value)) {
