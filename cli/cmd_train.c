@@ -32,7 +32,7 @@ static json_t *plan_json(const tdm_train_plan *plan)
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:i, s:s}",
+        "s:I, s:i, s:s}",
         "parameters", (json_int_t)plan->parameters, "dense_bytes", (json_int_t)plan->dense_bytes,
         "gradient_bytes", (json_int_t)plan->gradient_bytes, "sparse_bytes",
         (json_int_t)plan->sparse_bytes, "moment_bytes", (json_int_t)plan->moment_bytes,
@@ -43,7 +43,8 @@ static json_t *plan_json(const tdm_train_plan *plan)
         (json_int_t)plan->other_bytes, "peak_bytes", (json_int_t)plan->peak_bytes,
         "checkpoint_disk_bytes", (json_int_t)plan->checkpoint_disk_bytes, "rows",
         (json_int_t)plan->rows, "tokens", (json_int_t)plan->tokens, "steps",
-        (json_int_t)plan->steps, "threads", plan->threads, "device", plan->device);
+        (json_int_t)plan->steps, "eval_rows", (json_int_t)plan->eval_rows, "threads", plan->threads,
+        "device", plan->device);
 }
 
 static tdm_status dry_run(const tdm_command *command, tdm_recipe *recipe, bool json)

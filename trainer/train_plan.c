@@ -126,7 +126,6 @@ static tdm_status plan_phase(tdm_recipe *recipe, const atomic_bool *stop, tdm_tr
     return status;
 }
 
-/* Of phases, the one that takes the most memory. */
 tdm_status tdm_train_plan_make(tdm_recipe *recipe, const atomic_bool *stop, tdm_train_plan *out)
 {
     *out = (tdm_train_plan){0};

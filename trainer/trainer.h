@@ -96,7 +96,8 @@ TDM_MUST_CHECK tdm_status tdm_train(tdm_recipe *recipe, const tdm_train_control 
 
 /* ---- the dry run ----------------------------------------------------------------------------- */
 
-/* What a training will hold, in bytes, found without allocating the large parts. */
+/* What a training will hold, in bytes, found without allocating the large parts: of a recipe with
+ * phases, in the one that takes the most memory, with that one's rows. */
 typedef struct tdm_train_plan {
     int64_t parameters;            /* that are trained */
     int64_t dense_bytes;           /* values */

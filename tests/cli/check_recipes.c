@@ -144,6 +144,7 @@ START_TEST(what_begins_from_an_encoder_is_planned)
     plan = plan_of("classify.yaml", "reviews.tsv model.init_from=mlm text.max_length=32 "
                                     "'data.eval=[reviews.tsv]'");
     ck_assert_int_gt(integer_of(plan, "parameters"), 0);
+    ck_assert_int_eq(integer_of(plan, "eval_rows"), 3);
     json_decref(plan);
     tdm_text_runs_end();
 }
