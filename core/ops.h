@@ -417,8 +417,8 @@ typedef enum tdm_update_type {
     TDM_UPDATE_LAMB = 4,
 } tdm_update_type;
 
-/* With g the gradient times gradient_scale, plus l2 · w except for adamw, lr the learning rate and
- * t the step:
+/* With g the gradient times gradient_scale, plus l2 · w except for adamw and lamb, lr the learning
+ * rate and t the step:
  *
  *   sgd      w −= lr · g, or with momentum: m = momentum · m + g, w −= lr · m
  *   adagrad  a += g², w −= lr · g / (√a + eps)          (Duchi et al., 2011)
