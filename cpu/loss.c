@@ -118,7 +118,7 @@ static loss_sums bce_row(const loss_job *job, int64_t r)
 tdm_status tdm_cpu_bce(tdm_backend *backend, const tdm_bce_args *args, tdm_stream *stream)
 {
     (void)stream;
-    TDM_CPU_NEED_F32("bce", args->logits, args->dlogits);
+    TDM_CPU_NEED_F32("bce", args->logits, args->probabilities, args->dlogits);
     return run_loss(backend, &(loss_job){.args = args, .row = bce_row}, &args->logits, args->rows,
                     args->scalars, args->loss);
 }

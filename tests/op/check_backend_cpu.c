@@ -259,6 +259,7 @@ START_TEST(test_other_types_are_refused)
     REFUSED(gated_bwd, .x = good, .dy = bad, .dx = good);
     REFUSED(rotary, .x = bad);
     REFUSED(bce, .logits = bad);
+    REFUSED(bce, .logits = good, .probabilities = bad);
     REFUSED(softmax_loss, .logits = bad);
     REFUSED(squared_loss, .logits = good, .dlogits = bad);
     REFUSED(gemm, .a = good, .b = good, .c = good, .preactivation = bad);
