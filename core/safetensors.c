@@ -106,7 +106,7 @@ static tdm_status parse_metadata(tdm_safetensors *file, json_t *metadata)
 static tdm_status parse_dtype(const tdm_safetensors *file, const json_t *value,
                               tdm_safetensors_tensor *tensor)
 {
-    static const char *const others[] = {"BOOL", "U8", "I8", "U16", "I16", "F8_E4M3", "F8_E5M2"};
+    static const char *const others[] = {"BOOL", "I8", "I16", "F8_E4M3", "F8_E5M2"};
     const char *name = json_string_value(value);
     if (name == NULL)
         return damaged(file, "tensor \"%s\" has no dtype", tensor->name);
