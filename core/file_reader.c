@@ -11,7 +11,8 @@
 static tdm_status open_file(tdm_file_reader *reader)
 {
     struct stat info;
-    reader->descriptor = open(reader->path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK a pipe would be waited for, only to be refused. */
+    reader->descriptor = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     TDM_FAIL_IF(reader->descriptor < 0 || fstat(reader->descriptor, &info) != 0, TDM_E_IO,
                 "%s: cannot open: %s", reader->path, tdm_io_error_text(errno));
     TDM_FAIL_IF(!S_ISREG(info.st_mode), TDM_E_IO, "%s: not a file", reader->path);

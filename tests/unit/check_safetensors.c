@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const float weights[6] = {1.0f, -2.0f, 3.5f, 0.0f, 1e-30f, 7.0f};
@@ -318,6 +319,16 @@ START_TEST(test_header_lengths)
 }
 END_TEST
 
+/* At once, and not when somebody writes to it. */
+START_TEST(test_a_pipe_is_refused)
+{
+    const char *path = tdm_test_path(tdm_test_folder(), "pipe");
+    tdm_safetensors *file;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_fails(tdm_safetensors_open(path, &file), TDM_E_IO, "pipe: not a file");
+}
+END_TEST
+
 /* A file cut anywhere is refused when it is opened, and so is one with bytes behind its end. */
 START_TEST(test_truncation)
 {
@@ -375,4 +386,5 @@ START_TEST(test_out_of_memory)
 END_TEST
 
 TDM_CHECK_MAIN(test_round_trip, test_layout, test_write_refuses, test_write_pieces_fail,
-               test_headers, test_header_lengths, test_truncation, test_out_of_memory)
+               test_headers, test_header_lengths, test_a_pipe_is_refused, test_truncation,
+               test_out_of_memory)
