@@ -129,7 +129,7 @@ END_TEST
 
 /* ---- batches of our own ---------------------------------------------------------------------- */
 
-#define HEADS   2
+#define HEADS   3
 #define DIM     24
 #define COLUMNS (HEADS * DIM)
 
@@ -301,6 +301,38 @@ START_TEST(test_neighbours_are_not_felt)
 }
 END_TEST
 
+#define MANY 110
+
+/* So many sequences and heads that a tile takes two heads, and the last one of a sequence one. */
+static void check_many(tdm_dtype compute)
+{
+    static uint64_t many_samples[MANY];
+    int32_t cu_seqlens[MANY + 1] = {0};
+    for (int i = 0; i < MANY; i++) {
+        many_samples[i] = samples[1];
+        cu_seqlens[i + 1] = cu_seqlens[i] + 1 + i % 7 * 5;
+    }
+    batch many = make_batch(cu_seqlens[MANY], 700);
+    many.spans.cu_seqlens = cu_seqlens;
+    many.spans.batch = MANY;
+    many.dropout.samples = many_samples;
+    many.compute = compute;
+    run_batch(&many);
+    for (int i = 0; i < MANY; i++)
+        check_alone(&many, cu_seqlens[i], cu_seqlens[i + 1] - cu_seqlens[i]);
+    free_batch(&many);
+}
+
+START_TEST(test_many_sequences)
+{
+    open_backend(3);
+    check_many(TDM_F32);
+    if (tdm_cpu(backend)->bf16)
+        check_many(TDM_BF16);
+    close_backend();
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static size_t scratch_of(int64_t length, int64_t window)
@@ -378,5 +410,5 @@ START_TEST(test_other_types_are_refused)
 END_TEST
 
 TDM_CHECK_MAIN(test_bf16_forward, test_bf16_backward, test_neighbours_are_not_felt,
-               test_memory_does_not_grow_with_the_length, test_out_of_memory,
+               test_many_sequences, test_memory_does_not_grow_with_the_length, test_out_of_memory,
                test_other_types_are_refused)
