@@ -86,8 +86,7 @@ static int64_t count_depth_runs(int64_t depth)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* The part of a matrix that begins at (row, column), no larger than what is left of `all_rows` and
- * `all_columns`. */
+/* The part of a matrix that begins at (row, column). */
 static tdm_bf16_source source_at(const tdm_matrix *matrix, int64_t row, int64_t column,
                                  int64_t rows, int64_t columns)
 {
