@@ -228,8 +228,8 @@ typedef struct tdm_sequence_spans {
 
 /* Softmax attention within each sequence, for each head: p = softmax_j(scale · q_i · k_j) over the
  * j with |i - j| <= window, o_i = Σ_j p_ij · keep_ij / (1 - rate) · v_j. keep_ij is element (head ·
- * max_length + i) · max_length + j of the sequence's sample (draws: no sample_rows, no positions).
- * Memory is linear in the length (Dao et al., 2022, arXiv 2205.14135): what is kept for the
+ * max_length + i) · max_length + j of the sequence's sample (draws: no sample_rows, no positions),
+ * below 2^32. Memory is linear in the length (Dao et al., 2022, arXiv 2205.14135): what is kept for the
  * backward is log Σ_j exp(scale · q_i · k_j). Tokens of no sequence get zeros. */
 typedef struct tdm_attention_fwd_args {
     tdm_matrix qkv; /* [tokens, 3 · heads · dim]: queries of all heads, keys, values */

@@ -48,18 +48,13 @@ static json_t *common_json(const tdm_export *from, const char *class_name)
                      special_id(from->tokenizer, TDM_SPECIAL_PAD), "tie_word_embeddings", 1);
 }
 
-static double attention_dropout(const tdm_bert_options *options)
-{
-    return options->attention_dropout >= 0 ? options->attention_dropout : options->dropout;
-}
-
 static json_t *bert_json(const tdm_bert_options *options)
 {
     return json_pack("{s:s, s:f, s:f, s:f, s:I, s:s}", "hidden_act",
                      tdm_hidden_act_name(options->activation), "hidden_dropout_prob",
-                     options->dropout, "attention_probs_dropout_prob", attention_dropout(options),
-                     "layer_norm_eps", options->norm_eps, "type_vocab_size", (json_int_t)2,
-                     "position_embedding_type", "absolute");
+                     options->dropout, "attention_probs_dropout_prob",
+                     tdm_bert_attention_dropout(options), "layer_norm_eps", options->norm_eps,
+                     "type_vocab_size", (json_int_t)2, "position_embedding_type", "absolute");
 }
 
 static json_t *modern_json(const tdm_export *from)
@@ -73,13 +68,13 @@ static json_t *modern_json(const tdm_export *from)
                   "classifier_activation", activation, "norm_eps", options->norm_eps, "norm_bias",
                   options->bias, "attention_bias", options->bias, "mlp_bias", options->bias,
                   "classifier_bias", options->bias, "decoder_bias", 1);
-    json_t *more =
-        json_pack("{s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "embedding_dropout", options->dropout,
-                  "mlp_dropout", options->dropout, "attention_dropout", attention_dropout(options),
-                  "local_attention", (json_int_t)(is_local ? 2 * options->local_window : 128),
-                  "global_attn_every_n_layers", (json_int_t)(is_local ? options->global_every : 1),
-                  "global_rope_theta", options->rotary_theta, "local_rope_theta",
-                  is_local ? options->local_rotary_theta : options->rotary_theta);
+    json_t *more = json_pack(
+        "{s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "embedding_dropout", options->dropout, "mlp_dropout",
+        options->dropout, "attention_dropout", tdm_bert_attention_dropout(options),
+        "local_attention", (json_int_t)(is_local ? 2 * options->local_window : 128),
+        "global_attn_every_n_layers", (json_int_t)(is_local ? options->global_every : 1),
+        "global_rope_theta", options->rotary_theta, "local_rope_theta",
+        is_local ? options->local_rotary_theta : options->rotary_theta);
     json_t *ids =
         json_pack("{s:o, s:o, s:o, s:o}", "cls_token_id", special_id(tokenizer, TDM_SPECIAL_CLS),
                   "sep_token_id", special_id(tokenizer, TDM_SPECIAL_SEP), "bos_token_id",

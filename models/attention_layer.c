@@ -94,7 +94,6 @@ tdm_status tdm_attention_add(tdm_plan *plan, const char *name, const tdm_bert_op
 {
     attention_layer *layer;
     bool local = options->local_window > 0 && layer_number % options->global_every != 0;
-    double dropout = options->attention_dropout < 0 ? options->dropout : options->attention_dropout;
     TDM_TRY(tdm_plan_layer(plan, &attention_type, name, sizeof *layer, &layer));
     layer->batch = *batch;
     layer->heads = options->heads;
@@ -102,7 +101,7 @@ tdm_status tdm_attention_add(tdm_plan *plan, const char *name, const tdm_bert_op
     layer->window = local ? options->local_window : -1;
     if (options->positions == TDM_POSITION_ROTARY)
         layer->rotary_theta = local ? options->local_rotary_theta : options->rotary_theta;
-    layer->dropout = (float)dropout;
+    layer->dropout = (float)tdm_bert_attention_dropout(options);
     layer->qkv = qkv;
     TDM_TRY(tdm_plan_scratch(plan, (size_t)(batch->tokens.size * layer->heads) * sizeof(float),
                              TDM_SCRATCH_KEPT, &layer->log_sums));

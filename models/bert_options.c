@@ -148,3 +148,8 @@ static const tdm_config_key keys[] = {
 
 const tdm_config_schema tdm_bert_schema = {
     .size = sizeof(tdm_bert_options), .keys = keys, .count = sizeof keys / sizeof keys[0]};
+
+double tdm_bert_attention_dropout(const tdm_bert_options *options)
+{
+    return options->attention_dropout >= 0 ? options->attention_dropout : options->dropout;
+}

@@ -110,4 +110,7 @@ tdm_encoder_work tdm_bert_work(const tdm_bert_options *options, const tdm_model_
 /* Σ over the tokens of a sequence of how many tokens each sees, in the mean of the layers. */
 double tdm_bert_contexts(const tdm_bert_options *options, int64_t length);
 
+/* Of the attention's weights: that of the layers where the options have none of its own. */
+double tdm_bert_attention_dropout(const tdm_bert_options *options);
+
 #endif

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Of one layer and sequence: core/rng.h numbers them with 32 bits. */
+#define MOST_DROPOUT_ELEMENTS ((int64_t)1 << 32)
+
 const tdm_config_node *tdm_recipe_node(const tdm_recipe *recipe, const char *section,
                                        const char *key)
 {
@@ -82,6 +85,14 @@ static tdm_status check_phase(const tdm_recipe *recipe, int64_t index)
                  (long long)model->max_positions, is_said ? "" : ", that of model.init_from,",
                  length);
         return refuse(recipe, "model", "max_positions", message);
+    }
+    if (tdm_bert_attention_dropout(model) > 0 &&
+        model->heads * length * length > MOST_DROPOUT_ELEMENTS) {
+        snprintf(message, sizeof message,
+                 "%lld attention heads of %lld * %lld weights are more than 2^32, as many as can "
+                 "be dropped: set it to 0",
+                 (long long)model->heads, length, length);
+        return refuse(recipe, "model", "attention_dropout", message);
     }
     return TDM_OK;
 }

@@ -358,6 +358,10 @@ START_TEST(phases_that_do_not_fit)
     assert_refused("train.phases[1].micro_batch_tokens: 40 is less than text.max_length, 64",
                    WITH("train.phases=[{steps: 3}, {steps: 4, max_length: 64, "
                         "micro_batch_tokens: 40}]"));
+    assert_refused("model.attention_dropout: 8 attention heads of 32768 * 32768 weights are more "
+                   "than 2^32",
+                   WITH("text.max_length=32768", "train.batch_tokens=131072", "model.heads=8",
+                        "model.max_positions=32768"));
     assert_refused("train.phases[0].batch_tokens: 64 is 16 for each of data.lanes, 4",
                    WITH("train.phases=[{steps: 3, batch_tokens: 64}, {steps: 4}]"));
     assert_refused("train.phases[0].max_length: expected 0 or a whole number from 8 on, not 1",
