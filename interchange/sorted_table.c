@@ -14,7 +14,7 @@ typedef struct table {
     const unsigned char *data;
     size_t bytes; /* without the footer */
     const char *name;
-    size_t blocks_left; /* bytes that further data blocks may have: they share none */
+    size_t blocks_left; /* bytes that further blocks may have: they share none */
     tdm_sorted_table_take take;
     void *context;
     char *last_key; /* [last_bytes] of the data blocks so far */
@@ -43,7 +43,7 @@ static tdm_status check_block(const table *from, const unsigned char *block, siz
 }
 
 /* The entries of the block at the handle, without what stands behind them. */
-static tdm_status open_block(const table *from, tdm_wire *handle, tdm_wire *entries)
+static tdm_status open_block(table *from, tdm_wire *handle, tdm_wire *entries)
 {
     uint64_t offset, bytes;
     if (!tdm_wire_varint(handle, &offset) || !tdm_wire_varint(handle, &bytes))
@@ -51,6 +51,9 @@ static tdm_status open_block(const table *from, tdm_wire *handle, tdm_wire *entr
     if (offset > from->bytes || bytes > from->bytes - offset ||
         from->bytes - offset - bytes < TRAILER_BYTES)
         return damaged(from, "a block lies outside of the file");
+    if (bytes + TRAILER_BYTES > from->blocks_left)
+        return damaged(from, "its blocks have more bytes than the file");
+    from->blocks_left -= bytes + TRAILER_BYTES;
     const unsigned char *block = from->data + offset;
     TDM_TRY(check_block(from, block, bytes));
     if (bytes < 4)
@@ -108,10 +111,6 @@ static tdm_status read_data_block(table *from, tdm_wire handle)
 {
     tdm_wire entries, value;
     TDM_TRY(open_block(from, &handle, &entries));
-    size_t bytes = tdm_wire_left(&entries);
-    if (bytes > from->blocks_left)
-        return damaged(from, "its blocks have more bytes than the file");
-    from->blocks_left -= bytes;
     entry_key key = {0};
     tdm_status status = TDM_OK;
     while (status == TDM_OK && entries.next < entries.end) {

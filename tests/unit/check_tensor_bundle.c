@@ -1,6 +1,7 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "interchange/crc32c.h"
+#include "interchange/sorted_table.h"
 #include "interchange/tensor_bundle.h"
 #include "tests/support/bundle_rig.h"
 #include "tests/support/check_main.h"
@@ -265,6 +266,57 @@ START_TEST(test_out_of_memory)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_crc32c, test_round_trip, test_no_file, test_tables_that_are_refused,
-               test_tensors_that_are_refused, test_overlap, test_content_is_checked, test_damage,
-               test_out_of_memory)
+static size_t put_little_endian(unsigned char *to, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(value >> 8 * i);
+    return (size_t)bytes;
+}
+
+/* Kind of compression and checksum behind a block's `bytes`; returns where the next one begins. */
+static size_t end_block(unsigned char *block, size_t bytes)
+{
+    block[bytes] = 0;
+    put_little_endian(block + bytes + 1, tdm_crc32c_mask(tdm_crc32c(0, block, bytes + 1)), 4);
+    return bytes + 5;
+}
+
+static tdm_status take_nothing(void *context, const char *key, size_t key_bytes, tdm_wire value)
+{
+    (void)context, (void)key, (void)key_bytes, (void)value;
+    return TDM_OK;
+}
+
+/* A table whose one data block, of 20 restarts and no entry, is named `times` times. */
+static tdm_status read_repeated(int times)
+{
+    unsigned char table[512] = {0};
+    size_t end = 80, data_bytes = 84;
+    put_little_endian(table + end, 20, 4);
+    end = end_block(table, data_bytes);
+    size_t index = end;
+    for (int i = 0; i < times; i++) {
+        const unsigned char entry[] = {0, 1, 2, (unsigned char)('a' + i), 0, 84};
+        memcpy(table + end, entry, sizeof entry);
+        end += sizeof entry;
+    }
+    end += put_little_endian(table + end, 0, 4);
+    size_t index_bytes = end - index;
+    end = index + end_block(table + index, index_bytes);
+    const unsigned char handles[] = {0, 0, (unsigned char)index, (unsigned char)index_bytes};
+    memcpy(table + end, handles, sizeof handles);
+    put_little_endian(table + end + 40, 0xdb4775248b80fb57u, 8);
+    return tdm_sorted_table_read(table, end + 48, "t.index", take_nothing, NULL);
+}
+
+/* Else a small file could name a large block, whose checksum is looked at, without end. */
+START_TEST(test_blocks_are_not_shared)
+{
+    ck_assert_ok(read_repeated(1));
+    ck_assert_fails(read_repeated(2), TDM_E_FORMAT, "its blocks have more bytes than the file");
+}
+END_TEST
+
+TDM_CHECK_MAIN(test_crc32c, test_blocks_are_not_shared, test_round_trip, test_no_file,
+               test_tables_that_are_refused, test_tensors_that_are_refused, test_overlap,
+               test_content_is_checked, test_damage, test_out_of_memory)
