@@ -166,9 +166,10 @@ typedef struct name_list {
 
 static tdm_status add_name(name_list *list, const char *name)
 {
-    if (list->count++ >= LIST_NAMES)
-        return TDM_OK;
-    return tdm_text_printf(&list->text, "%s%s", list->count == 1 ? "" : ", ", name);
+    if (list->count < LIST_NAMES)
+        TDM_TRY(tdm_text_printf(&list->text, "%s%s", list->count == 0 ? "" : ", ", name));
+    list->count++;
+    return TDM_OK;
 }
 
 static void tell(const tdm_pretrained_plan *plan, name_list *list, const char *what)

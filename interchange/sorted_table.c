@@ -10,6 +10,9 @@
 #define MAGIC         0xdb4775248b80fb57u
 #define MAX_KEY_BYTES 65536
 
+/* Of all keys together. They share beginnings, so that a small file can hold many long ones. */
+#define MAX_KEYS_BYTES ((size_t)64 << 20)
+
 typedef struct table {
     const unsigned char *data;
     size_t bytes; /* without the footer */
@@ -19,6 +22,7 @@ typedef struct table {
     void *context;
     char *last_key; /* [last_bytes] of the data blocks so far */
     size_t last_bytes, last_capacity;
+    size_t keys_bytes; /* of them all */
 } table;
 
 static tdm_status damaged(const table *from, const char *why)
@@ -93,9 +97,12 @@ static tdm_status next_entry(const table *from, tdm_wire *entries, entry_key *ke
 }
 
 /* Keys ascend, from block to block too; the first may be empty. */
-static tdm_status check_order(table *from, const entry_key *key)
+static tdm_status check_key(table *from, const entry_key *key)
 {
     size_t both = key->bytes < from->last_bytes ? key->bytes : from->last_bytes;
+    from->keys_bytes += key->bytes;
+    if (from->keys_bytes > MAX_KEYS_BYTES)
+        return damaged(from, "its keys have more than 64 MiB together");
     if (from->last_key != NULL) {
         int order = memcmp(from->last_key, key->text, both);
         if (order > 0 || (order == 0 && from->last_bytes >= key->bytes))
@@ -115,7 +122,7 @@ static tdm_status read_data_block(table *from, tdm_wire handle)
     tdm_status status = TDM_OK;
     while (status == TDM_OK && entries.next < entries.end) {
         TDM_TRY_GOTO(next_entry(from, &entries, &key, &value), done);
-        TDM_TRY_GOTO(check_order(from, &key), done);
+        TDM_TRY_GOTO(check_key(from, &key), done);
         status = from->take(from->context, key.text, key.bytes, value);
     }
 done:

@@ -287,27 +287,74 @@ static tdm_status take_nothing(void *context, const char *key, size_t key_bytes,
     return TDM_OK;
 }
 
-/* A table whose one data block, of 20 restarts and no entry, is named `times` times. */
-static tdm_status read_repeated(int times)
+/* Always of four bytes. */
+static size_t put_varint(unsigned char *to, size_t value)
 {
-    unsigned char table[512] = {0};
-    size_t end = 80, data_bytes = 84;
-    put_little_endian(table + end, 20, 4);
-    end = end_block(table, data_bytes);
-    size_t index = end;
+    for (int i = 0; i < 4; i++)
+        to[i] = (unsigned char)((value >> 7 * i & 127) | (i < 3 ? 128 : 0));
+    return 4;
+}
+
+static size_t put_entry(unsigned char *to, size_t shared, const void *key, size_t further,
+                        size_t value_bytes)
+{
+    size_t end = put_varint(to, shared);
+    end += put_varint(to + end, further);
+    end += put_varint(to + end, value_bytes);
+    memcpy(to + end, key, further);
+    return end + further;
+}
+
+/* Reads `table`, whose data block has the first `bytes`, that the index names `times` times. */
+static tdm_status read_table(unsigned char *table, size_t bytes, int times)
+{
+    size_t index = end_block(table, bytes), end = index;
     for (int i = 0; i < times; i++) {
-        const unsigned char entry[] = {0, 1, 2, (unsigned char)('a' + i), 0, 84};
-        memcpy(table + end, entry, sizeof entry);
-        end += sizeof entry;
+        const char key = (char)('a' + i);
+        end += put_entry(table + end, 0, &key, 1, 8);
+        end += put_varint(table + end, 0);
+        end += put_varint(table + end, bytes);
     }
     end += put_little_endian(table + end, 0, 4);
     size_t index_bytes = end - index;
     end = index + end_block(table + index, index_bytes);
-    const unsigned char handles[] = {0, 0, (unsigned char)index, (unsigned char)index_bytes};
-    memcpy(table + end, handles, sizeof handles);
+    memset(table + end, 0, 48);
+    put_varint(table + end + 2, index);
+    put_varint(table + end + 6, index_bytes);
     put_little_endian(table + end + 40, 0xdb4775248b80fb57u, 8);
     return tdm_sorted_table_read(table, end + 48, "t.index", take_nothing, NULL);
 }
+
+/* A data block of 20 restarts and no entry. */
+static tdm_status read_repeated(int times)
+{
+    unsigned char table[512] = {0};
+    put_little_endian(table + 80, 20, 4);
+    return read_table(table, 84, times);
+}
+
+/* Entries that share all but the last two bytes of keys of 60,002. */
+static tdm_status read_long_keys(int count)
+{
+    static unsigned char table[1 << 17], key[60002];
+    size_t end = 0;
+    for (int i = 0; i < count; i++) {
+        key[60000] = (unsigned char)(i >> 8);
+        key[60001] = (unsigned char)i;
+        size_t shared = i == 0 ? 0 : 60000;
+        end += put_entry(table + end, shared, key + shared, sizeof key - shared, 0);
+    }
+    end += put_little_endian(table + end, 0, 4);
+    return read_table(table, end, 1);
+}
+
+/* Else a small file could ask for memory without end. */
+START_TEST(test_long_keys)
+{
+    ck_assert_ok(read_long_keys(1118));
+    ck_assert_fails(read_long_keys(1119), TDM_E_FORMAT, "its keys have more than 64 MiB together");
+}
+END_TEST
 
 /* Else a small file could name a large block, whose checksum is looked at, without end. */
 START_TEST(test_blocks_are_not_shared)
@@ -317,6 +364,6 @@ START_TEST(test_blocks_are_not_shared)
 }
 END_TEST
 
-TDM_CHECK_MAIN(test_crc32c, test_blocks_are_not_shared, test_round_trip, test_no_file,
-               test_tables_that_are_refused, test_tensors_that_are_refused, test_overlap,
-               test_content_is_checked, test_damage, test_out_of_memory)
+TDM_CHECK_MAIN(test_crc32c, test_long_keys, test_blocks_are_not_shared, test_round_trip,
+               test_no_file, test_tables_that_are_refused, test_tensors_that_are_refused,
+               test_overlap, test_content_is_checked, test_damage, test_out_of_memory)
