@@ -217,8 +217,8 @@ typedef struct tdm_rotary_args {
 
 /* Where the sequences of a batch lie in its tokens. */
 typedef struct tdm_sequence_spans {
-    const int32_t
-        *cu_seqlens;        /* [rows + 1]: sequence i is tokens [cu[i], cu[i + 1]); NULL: padded */
+    /* [rows + 1]: sequence i is tokens [cu[i], cu[i + 1]); NULL: padded */
+    const int32_t *cu_seqlens;
     const int32_t *lengths; /* padded: sequence i is tokens [i · stride, i · stride + lengths[i]) */
     int64_t stride;
     int64_t batch;       /* most sequences */
@@ -288,8 +288,8 @@ typedef struct tdm_distinct_ids {
     const int32_t *counts; /* [fields] */
     const uint32_t *ids;   /* at `values`: the distinct ids in order of first use */
     const int32_t *starts; /* at `values` + index: counts + 1 entries into the field's positions */
-    const int32_t
-        *positions; /* at `values`: value numbers within the field, grouped by id, rising */
+    /* at `values`: value numbers within the field, grouped by id, rising */
+    const int32_t *positions;
 } tdm_distinct_ids;
 
 /* gradients[u] = Σ over the values with distinct id u of the (weighted) output gradient. */

@@ -82,8 +82,8 @@ typedef struct tdm_bert_options {
     int64_t global_every; /* with local_window: layers 0, n, 2 n, ... see all */
     double local_rotary_theta;
     bool pooler; /* heads of sequences read tanh(W x + b) of [CLS] */
-    double
-        initializer; /* standard deviation of initial weights, which are truncated at twice that */
+    /* standard deviation of initial weights, which are truncated at twice that */
+    double initializer;
 } tdm_bert_options;
 
 /* The keys of model.type bert. */

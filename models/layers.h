@@ -26,9 +26,9 @@ typedef struct tdm_linear_options {
     bool bias;
     tdm_activation activation;
     double dropout; /* the share of the outputs that training drops, [0, 1) */
-    double
-        initializer; /* 0: Xavier uniform (Glorot and Bengio, 2010); else normal, truncated at twice
-                           this standard deviation */
+    /* 0: Xavier uniform (Glorot and Bengio, 2010); else the standard deviation of a normal,
+     * truncated at twice that. */
+    double initializer;
 } tdm_linear_options;
 
 /* [rows of x, units] = dropout(activation(x Wᵀ + b)); dropout of rows of the batch only. */

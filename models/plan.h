@@ -92,8 +92,8 @@ const tdm_parameter *tdm_plan_parameter_get(const tdm_plan *plan, int index);
 /* The rows of an embedding layer that a step trains: where the batch has its distinct ids, and the
  * scratch that holds a gradient for each. */
 typedef struct tdm_plan_sparse {
-    const tdm_embedding_field
-        *fields; /* the layer's; `table` counts from the sparse slab's start */
+    /* the layer's; `table` counts from the sparse slab's start */
+    const tdm_embedding_field *fields;
     int field_count;
     int counts, ids, starts, positions; /* tensors of the batch */
     int gradients;                      /* a tdm_scratch */

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 typedef struct tdm_export_options {
-    const char
-        *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
-    bool force;      /* replace a folder of an earlier export */
+    /* "best", "last" or a step; NULL: best if there is one, else the last */
+    const char *checkpoint;
+    bool force; /* replace a folder of an earlier export */
 } tdm_export_options;
 
 /* Writes the run to `folder` as tdm_export_huggingface() does, with its classes by name; *step is

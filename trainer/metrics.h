@@ -29,8 +29,8 @@ typedef struct tdm_metrics_type {
     const char *name;          /* of what is measured, in the plural */
     const tdm_metric *metrics; /* all that a result may hold, in its order */
     int metric_count;
-    const char
-        *best; /* the metric by which a checkpoint is the best, unless a recipe says another */
+    /* the metric by which a checkpoint is the best, unless a recipe says another */
+    const char *best;
     tdm_status (*init)(tdm_metrics *metrics); /* of 0 bytes; NULL, as deinit: nothing is to do */
     void (*deinit)(tdm_metrics *metrics);
     void (*reset)(tdm_metrics *metrics);

@@ -5,11 +5,11 @@
 #include "trainer/scorer.h"
 
 typedef struct tdm_run_options {
-    const char
-        *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
-    int threads;     /* 0: one a core */
-    tdm_use use;     /* any but TDM_USE_TRAINING */
-    int precision;   /* 1 + tdm_precision; 0: the recipe's */
+    /* "best", "last" or a step; NULL: best if there is one, else the last */
+    const char *checkpoint;
+    int threads;   /* 0: one a core */
+    tdm_use use;   /* any but TDM_USE_TRAINING */
+    int precision; /* 1 + tdm_precision; 0: the recipe's */
 } tdm_run_options;
 
 /* Everything is the run's; borrow what you need. */

@@ -63,9 +63,9 @@ TDM_API const char *tdm_error_message(void);
 typedef struct tdm_predictor tdm_predictor;
 
 typedef struct tdm_predictor_options {
-    const char
-        *checkpoint; /* "best", "last" or a step; NULL: best if there is one, else the last */
-    int threads;     /* 0: one a core */
+    /* "best", "last" or a step; NULL: best if there is one, else the last */
+    const char *checkpoint;
+    int threads; /* 0: one a core */
 } tdm_predictor_options;
 
 /* Opens the run folder `run`, which a training of clicks made (task: ctr; TDM_E_UNSUPPORTED for
