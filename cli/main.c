@@ -13,7 +13,7 @@ enum {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_DATA = 3,
-    EXIT_DEVICE = 4,
+    EXIT_DEVICE = 4,  /* it failed, or what is asked for is not supported */
     EXIT_SIGNAL = 128 /* and the signal's number */
 };
 

@@ -127,7 +127,6 @@ tdm_status tdm_verbs_describe(tdm_text *text)
         "  tandem predict runs/bert_mini --fill-mask \"the [MASK] of god\"\n\n"
         "tandem VERB --help explains a verb by examples; tandem help recipe lists the keys of a\n"
         "recipe. Results go to standard output, messages to standard error.\n"
-        "Exit codes: 0 done, 1 failed, 2 usage or recipe, 3 data, 4 device, 130 and 143 stopped "
-        "by\n"
-        "SIGINT or SIGTERM.\n");
+        "Exit codes: 0 done, 1 failed, 2 usage or recipe, 3 data, 4 device or not supported,\n"
+        "130 and 143 stopped by SIGINT or SIGTERM.\n");
 }

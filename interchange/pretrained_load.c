@@ -222,6 +222,10 @@ static void tell_tokens(const tdm_pretrained_plan *plan, tdm_pretrained_report *
                  "the mean of all tokens; %lld tokens are left out",
                  tdm_pretrained_tensors_path(plan->from->tensors), (long long)rows->new_tokens,
                  (long long)rows->without_pieces, (long long)rows->left_out);
+    if (plan->padding_rows > 0)
+        tdm_info("%s: has %lld rows of tokens more than the vocabulary beside it has tokens; they "
+                 "are left out as padding",
+                 tdm_pretrained_tensors_path(plan->from->tensors), (long long)plan->padding_rows);
 }
 
 static void warn_of_settings(const tdm_pretrained_plan *plan)

@@ -160,8 +160,11 @@ static tdm_status plan_weight(void *context, const tdm_weight *weight)
     return shape_refused(plan, weight, dimension, tensor, &wanted);
 }
 
+/* Tables are padded to multiples of at most as many rows. */
+#define PADDED_ROWS 1024
+
 /* The number of rows of a table of tokens. */
-static tdm_status check_rows(const tdm_pretrained_plan *plan, const tdm_pretrained_step *one)
+static tdm_status check_rows(tdm_pretrained_plan *plan, const tdm_pretrained_step *one)
 {
     const tdm_tokenizer *theirs = plan->from->tokenizer;
     const tdm_pretrained_tensor *tensor =
@@ -171,10 +174,19 @@ static tdm_status check_rows(const tdm_pretrained_plan *plan, const tdm_pretrain
                 "%s: tensor \"%s\" has %lld rows, the tokenizer of the recipe %lld tokens, and no "
                 "vocab.txt beside it says what tokens its rows are of: put it there",
                 path_of(plan), tensor->name, rows, ours);
-    TDM_FAIL_IF(theirs != NULL && tdm_tokenizer_size(theirs) > rows, TDM_E_FORMAT,
+    if (theirs == NULL)
+        return TDM_OK;
+    long long tokens = tdm_tokenizer_size(theirs);
+    plan->padding_rows = rows - tokens;
+    TDM_FAIL_IF(rows < tokens, TDM_E_FORMAT,
                 "%s: tensor \"%s\" has %lld rows, and the vocabulary beside it %lld tokens: it is "
                 "of another checkpoint",
-                path_of(plan), tensor->name, rows, (long long)tdm_tokenizer_size(theirs));
+                path_of(plan), tensor->name, rows, tokens);
+    TDM_FAIL_IF(
+        plan->padding_rows >= PADDED_ROWS, TDM_E_FORMAT,
+        "%s: tensor \"%s\" has %lld rows, and the vocabulary beside it only %lld tokens: it "
+        "is cut off, or of another checkpoint",
+        path_of(plan), tensor->name, rows, tokens);
     return TDM_OK;
 }
 

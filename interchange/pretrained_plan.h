@@ -33,6 +33,7 @@ typedef struct tdm_pretrained_plan {
     int *parts_found;         /* [parameters] */
     bool *used;               /* [tensors of theirs] */
     tdm_vocabulary_rows rows; /* count 0: every row is that of the same id */
+    int64_t padding_rows;     /* of their tables, behind those of their tokens */
 } tdm_pretrained_plan;
 
 /* Errors as of tdm_pretrained_load(). On failure nothing is left to free. */

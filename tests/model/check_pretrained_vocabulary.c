@@ -76,6 +76,20 @@ START_TEST(test_grown_vocabulary)
 }
 END_TEST
 
+enum { MANY_ROWS = OLD_TOKENS + 1024 };
+
+/* Tables with rows behind those of the tokens. */
+static bool with_many_rows(char name[128], tdm_safetensors_source *source)
+{
+    static float table[MANY_ROWS * HIDDEN];
+    (void)name;
+    if (source->shape.sizes[0] != OLD_TOKENS)
+        return true;
+    source->shape.sizes[0] = MANY_ROWS;
+    source->data = table;
+    return true;
+}
+
 START_TEST(test_vocabularies_that_do_not_fit)
 {
     char folder[512];
@@ -96,7 +110,14 @@ START_TEST(test_vocabularies_that_do_not_fit)
     const char *text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
     ck_assert_ok(tdm_file_put(tdm_test_path(folder, "vocab.txt"), text, strlen(text), NULL));
     ck_assert_ok(tdm_pretrained_open(folder, NULL, &from));
+    tdm_notices_listen();
     ck_assert_ok(tdm_pretrained_try(&from, small, TDM_HEAD_MASKED));
+    tdm_notices_check("has 19 rows of tokens more than the vocabulary beside it has tokens");
+    tdm_pretrained_close(&from);
+    /* But not by so many. */
+    ck_assert_ok(tdm_pretrained_open(tdm_changed_folder(with_many_rows, NULL), NULL, &from));
+    ck_assert_fails(tdm_pretrained_try(&from, small, TDM_HEAD_MASKED), TDM_E_FORMAT,
+                    "has 1050 rows, and the vocabulary beside it only 26 tokens: it is cut off");
     tdm_pretrained_close(&from);
     /* More tokens than rows. */
     char many[512] = "[UNK]\n";
