@@ -121,10 +121,14 @@ static tdm_status append_result(tdm_text *text, const tdm_recipe *recipe,
 {
     const char *work;
     double per_row = tdm_metrics_result_work(&result->train, &work);
-    TDM_TRY(tdm_text_printf(text, "%s: %s rows in %lld steps, %s, %s %s/s\n", recipe->output.dir,
+    TDM_TRY(tdm_text_printf(text, "%s: %s rows in %lld steps, %s", recipe->output.dir,
                             tdm_count_text((double)result->rows), (long long)result->step,
-                            tdm_duration_text(result->seconds),
-                            tdm_count_text(result->rows_per_second * per_row), work));
+                            tdm_duration_text(result->seconds)));
+    /* A run that had ended before has no speed. */
+    if (result->rows_per_second > 0)
+        TDM_TRY(tdm_text_printf(text, ", %s %s/s",
+                                tdm_count_text(result->rows_per_second * per_row), work));
+    TDM_TRY(tdm_text_printf(text, "\n"));
     TDM_TRY(append_pace(text, result));
     if (result->bad_records > 0)
         TDM_TRY(tdm_text_printf(text, "%lld of %lld records were bad\n",

@@ -207,7 +207,8 @@ static text_line step_line(const tdm_train_status *status, bool is_short)
 static void print_eval(const tdm_train_status *status)
 {
     text_line metrics = {.length = 0};
-    append_metrics(&metrics, &status->eval, TDM_MAX_METRICS, INT_MAX);
+    if (status->eval.rows > 0)
+        append_metrics(&metrics, &status->eval, TDM_MAX_METRICS, INT_MAX);
     tdm_console_print("step %lld: eval  %s(%s rows)%s", (long long)status->step, metrics.text,
                       tdm_count_text((double)status->eval.rows),
                       status->is_best ? "  best so far" : "");

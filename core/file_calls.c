@@ -35,6 +35,8 @@ const char *tdm_io_error_text(int error)
         return "no such file or folder";
     case ENOTDIR:
         return "a part of the path is a file, not a folder";
+    case EISDIR:
+        return "is a folder, where a file is wanted";
     case EIO:
         return "the disk reported an error: look into the system log, and choose another disk";
     case EMFILE:

@@ -194,7 +194,17 @@ static tdm_status load(const char *path, const tdm_recipe_arguments *arguments, 
 tdm_status tdm_recipe_load(const char *path, const tdm_recipe_arguments *arguments,
                            tdm_recipe **out)
 {
-    return load(path, arguments, false, out);
+    char *recipe;
+    *out = NULL;
+    TDM_TRY(tdm_path_join(path, TDM_RUN_RECIPE, &recipe));
+    tdm_status status = TDM_OK;
+    if (tdm_file_exists(recipe))
+        status = tdm_fail(TDM_E_ARG,
+                          "%s: is the folder of a run, whose recipe is %s: a training goes on with "
+                          "--resume",
+                          path, recipe);
+    tdm_free(recipe);
+    return status == TDM_OK ? load(path, arguments, false, out) : status;
 }
 
 tdm_status tdm_recipe_parse(const char *text, size_t bytes, const char *name,

@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/log.h"
 #include "text/text_counts.h"
 
 #include <math.h>
@@ -317,7 +318,7 @@ static tdm_status log_evaluation(tdm_training *training, const tdm_evaluation *e
     return write_line(training, &line);
 }
 
-/* Bad records are told once, at the first evaluation of a process. */
+/* What is wrong with the records is told once, at the first evaluation of a process. */
 static tdm_status run_evaluation(tdm_training *training, tdm_evaluation *out)
 {
     tdm_bad_record_log *log = NULL;
@@ -334,6 +335,9 @@ static tdm_status run_evaluation(tdm_training *training, tdm_evaluation *out)
         tdm_evaluate(&training->session.task, training->scorer, training->session.eval_extractor,
                      training->session.pool, &training->eval_metrics, &options, out);
     tdm_bad_record_log_destroy(log);
+    if (status == TDM_OK && !training->eval_told && out->metrics.rows == 0)
+        tdm_warn("data.eval: there is no row to evaluate on: name other files, or a larger share "
+                 "to hold out");
     training->eval_told = true;
     return status;
 }

@@ -54,4 +54,49 @@ START_TEST(numbers_that_grow_are_short)
 }
 END_TEST
 
-TDM_CHECK_MAIN(epochs_are_told_as_they_end, numbers_that_grow_are_short)
+START_TEST(a_run_that_had_ended_has_no_speed)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = train(folder, "tandem train r.yaml corpus.txt train.max_steps=2 > first\n"
+                                "tandem train r.yaml corpus.txt train.max_steps=2 --resume");
+    ck_assert_ran(ran, 0, "run: ", NULL);
+    ck_assert_ptr_nonnull(strstr(ran.out, " rows in 2 steps, "));
+    ck_assert_ptr_null(strstr(ran.out, "tokens/s"));
+    ck_assert_ptr_null(strstr(ran.out, "nan"));
+    end(&ran, folder);
+}
+END_TEST
+
+START_TEST(nothing_to_evaluate_on_is_told_once)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = train(folder, "tandem train r.yaml corpus.txt train.max_steps=2 "
+                                "train.eval_every_steps=1 data.eval.hold_out=0.0001%");
+    const char *warning = "data.eval: there is no row to evaluate on";
+    ck_assert_ran(ran, 0, NULL, warning);
+    ck_assert_ptr_null(strstr(strstr(ran.err, warning) + 1, warning));
+    ck_assert_ptr_nonnull(strstr(ran.err, "step 2: eval  (0 rows)"));
+    ck_assert_ptr_null(strstr(ran.err, "nan"));
+    end(&ran, folder);
+}
+END_TEST
+
+START_TEST(folders_in_place_of_a_recipe)
+{
+    const char *folder = tdm_test_folder();
+    tdm_ran ran = train(folder, "tandem train r.yaml corpus.txt train.max_steps=2 > first\n"
+                                "tandem train run --resume");
+    ck_assert_ran(ran, 2, NULL, "run: is the folder of a run, whose recipe is run/recipe.yaml");
+    tdm_ran_free(&ran);
+    ran = tdm_run_shell("cd %s && tandem train run/recipe.yaml --resume", folder);
+    ck_assert_ran(ran, 0, "run: ", NULL);
+    tdm_ran_free(&ran);
+    ran = tdm_run_shell("cd %s && tandem train . corpus.txt", folder);
+    ck_assert_ran(ran, 1, NULL, ".: cannot read: is a folder, where a file is wanted");
+    end(&ran, folder);
+}
+END_TEST
+
+TDM_CHECK_MAIN(epochs_are_told_as_they_end, numbers_that_grow_are_short,
+               a_run_that_had_ended_has_no_speed, nothing_to_evaluate_on_is_told_once,
+               folders_in_place_of_a_recipe)

@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const char *const verbs[] = {
-    "train",  "check",     "eval",           "predict",     "features", "inspect",     "vocab",
-    "doctor", "synth ctr", "bench features", "bench train", "help",     "help recipe",
+    "train",       "check",  "eval",      "predict",        "features",    "inspect",
+    "vocab",       "doctor", "synth ctr", "bench features", "bench train", "help",
+    "help recipe", "export", "tokenize",  "bench tokenize",
 };
 
 START_TEST(every_verb_explains_itself_by_example)
