@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/number.h"
+#include "data/bad_records.h"
 #include "data/block_stream.h"
 #include "text/label_cells.h"
 
@@ -26,6 +27,7 @@ typedef struct class_finder {
     bool has_header;
     seen_labels *seen; /* [threads] */
     int threads;
+    int64_t bad_records;
 } class_finder;
 
 static tdm_status note_name(const class_finder *finder, tdm_vocabulary *seen, tdm_slice label)
@@ -102,19 +104,31 @@ static tdm_status extract(const tdm_featurizer *base, const tdm_records *records
 
 static const tdm_featurizer_type finder_type = {.name = "classes", .extract = extract};
 
-static tdm_status read_all(class_finder *finder, tdm_input *input, tdm_pool *pool)
+static tdm_status add_bad_records(class_finder *finder, tdm_input *input, const tdm_extract *block,
+                                  tdm_bad_record_log *log)
+{
+    const tdm_bad_report report = tdm_bad_report_of(block);
+    finder->bad_records += (int64_t)block->bad_count;
+    return log == NULL ? TDM_OK : tdm_bad_record_log_add(log, input, &report);
+}
+
+/* `log` may be NULL. */
+static tdm_status read_all(class_finder *finder, tdm_input *input, tdm_pool *pool,
+                           tdm_bad_record_log *log)
 {
     tdm_extractor *extractor;
     tdm_block_stream *stream = NULL;
     TDM_TRY(tdm_extractor_create(&finder->base, input, pool, TDM_SELECT_ALL, 0, &extractor));
     tdm_status status = tdm_block_stream_open(extractor, pool, &stream);
-    for (tdm_extract *block = NULL; status == TDM_OK;) {
+    while (status == TDM_OK) {
+        tdm_extract *block = NULL;
         if (tdm_input_cancelled(input))
             status = tdm_fail(TDM_E_CANCELLED, "stopped while looking for classes");
         else
             status = tdm_block_stream_next(stream, &block);
-        if (block == NULL)
+        if (status != TDM_OK || block == NULL)
             break;
+        status = add_bad_records(finder, input, block, log);
     }
     tdm_block_stream_close(stream);
     tdm_extractor_destroy(extractor);
@@ -155,7 +169,6 @@ static tdm_status list_names(const class_finder *finder, tdm_strings *out)
 {
     const tdm_vocabulary *all = &finder->seen[0].names;
     const char *column = finder->spec->label_name;
-    TDM_FAIL_IF(all->size == 0, TDM_E_DATA, "labels.column: no record has a label in %s", column);
     TDM_FAIL_IF(all->size == 1 && finder->spec->type != TDM_LABEL_MULTIPLE, TDM_E_DATA,
                 "labels.column: every record has the same label in %s, %.*s: there is nothing to "
                 "learn",
@@ -173,11 +186,28 @@ static tdm_status list_names(const class_finder *finder, tdm_strings *out)
     return TDM_OK;
 }
 
+/* Where records were bad, which training would tell, the first of them is why there is no label. */
+static tdm_status fail_without_labels(class_finder *finder, tdm_input *input, tdm_pool *pool)
+{
+    const char *column = finder->spec->label_name;
+    if (finder->bad_records > 0) {
+        const tdm_share any = {.value = 1, .is_share = true};
+        tdm_bad_record_log *log;
+        TDM_TRY(tdm_bad_record_log_create(TDM_BAD_RECORD_FAIL, any, NULL, &log));
+        tdm_status status = read_all(finder, input, pool, log);
+        tdm_bad_record_log_destroy(log);
+        TDM_TRY(status);
+    }
+    return tdm_fail(TDM_E_DATA, "labels.column: no record has a label in %s", column);
+}
+
 static tdm_status find(class_finder *finder, tdm_input *input, tdm_pool *pool, tdm_strings *out)
 {
     TDM_TRY(tdm_alloc((size_t)finder->threads, sizeof *finder->seen, &finder->seen));
-    TDM_TRY(read_all(finder, input, pool));
+    TDM_TRY(read_all(finder, input, pool, NULL));
     TDM_TRY(merge(finder));
+    if (finder->seen[0].names.size == 0)
+        return fail_without_labels(finder, input, pool);
     return list_names(finder, out);
 }
 

@@ -530,6 +530,8 @@ START_TEST(test_classes_that_cannot_be_found)
     check_not_found("a\tx\na\ty\n", TSV, "", TDM_E_DATA,
                     "every record has the same label in label, a: there is nothing to learn");
     check_not_found("\tx\n", TSV, "", TDM_E_DATA, "no record has a label in label");
+    check_not_found("\tx\na\tx\tz\nb\ty\tz\n", TSV, "", TDM_E_DATA,
+                    "a.txt:2: 3 columns, expected 2");
     check_not_found(
         "label\ttext\na\tx\nb\ty\n", TSV, "", TDM_E_DATA,
         "a record has the label label, the name of its column: where files begin with a "
