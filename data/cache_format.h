@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define TDM_CACHE_MAGIC   "TDMCACHE"
-#define TDM_CACHE_VERSION 2
+#define TDM_CACHE_VERSION 3
 
 typedef struct tdm_cache_header {
     char magic[8];

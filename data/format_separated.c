@@ -1,5 +1,5 @@
-/* Separated columns without quoting: CSV and TSV, with a header line or with names from the recipe.
- * A cell that begins with a double quote is refused rather than guessed at. */
+/* Separated columns: CSV, whose cells may stand in quotes, and TSV, which has no quoting; with a
+ * header line or with names from the recipe. */
 #include "core/log.h"
 #include "core/memory.h"
 #include "data/record_format.h"
@@ -11,7 +11,7 @@ static tdm_status names_from_header(const char *file, const char *line, size_t b
 {
     tdm_span *cells;
     int32_t count;
-    TDM_TRY(tdm_split_header(file, line, bytes, format->separator, &cells, &count));
+    TDM_TRY(tdm_split_header(format, file, line, bytes, &cells, &count));
     tdm_status status;
     TDM_TRY_GOTO(tdm_alloc((size_t)count, sizeof *format->columns, &format->columns), out);
     format->column_count = count;
@@ -94,7 +94,7 @@ static tdm_status layout_from_header(const tdm_record_format *format, const char
     bool *found = NULL;
     tdm_status status;
     out->header = true;
-    TDM_TRY(tdm_split_header(name, line, bytes, format->separator, &cells, &out->physical_count));
+    TDM_TRY(tdm_split_header(format, name, line, bytes, &cells, &out->physical_count));
     TDM_TRY_GOTO(tdm_alloc((size_t)out->physical_count, sizeof *out->canonical, &out->canonical),
                  done);
     TDM_TRY_GOTO(tdm_alloc((size_t)format->column_count, sizeof *found, &found), done);
@@ -114,44 +114,14 @@ static tdm_status open_file(const tdm_record_format *format, const char *name, c
     return tdm_file_layout_identity(format->column_count, 0, out);
 }
 
-static tdm_status parse_csv(const tdm_record_format *format, tdm_parse *parse)
-{
-    do {
-        TDM_TRY(tdm_parse_separated_lines(format, parse));
-        int64_t kept = 0;
-        size_t columns = (size_t)format->column_count;
-        for (int64_t r = 0; r < parse->count; r++) {
-            const tdm_span *cells = parse->cells + (size_t)r * columns;
-            int32_t quoted = -1;
-            for (size_t c = 0; c < columns && quoted < 0; c++) {
-                if (cells[c].end > cells[c].begin && parse->text[cells[c].begin] == '"')
-                    quoted = (int32_t)c;
-            }
-            if (quoted >= 0) {
-                parse->reject(parse->context, parse->record_lines[r], parse->record_spans[r],
-                              quoted, "begins with a quote: quoted cells are not supported",
-                              TDM_BAD_JUDGED);
-                continue;
-            }
-            if (kept != r) {
-                memcpy(parse->cells + (size_t)kept * columns, cells, columns * sizeof *cells);
-                parse->record_spans[kept] = parse->record_spans[r];
-                parse->record_lines[kept] = parse->record_lines[r];
-            }
-            kept++;
-        }
-        parse->count = kept;
-    } while (parse->count == 0 && parse->cursor < parse->size);
-    return TDM_OK;
-}
-
 const tdm_record_format_type tdm_format_csv = {
     .name = "csv",
-    .help = "cells separated by commas (or data.separator), without quoting",
+    .help = "cells separated by commas (or data.separator), some in quotes",
     .separator = ',',
+    .quotes = true,
     .create = create,
     .open_file = open_file,
-    .parse = parse_csv,
+    .parse = tdm_parse_separated_lines,
 };
 
 const tdm_record_format_type tdm_format_tsv = {

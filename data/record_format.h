@@ -110,6 +110,7 @@ struct tdm_record_format_type {
     tdm_status (*parse)(const tdm_record_format *format, tdm_parse *parse);
 
     char separator; /* the default */
+    bool quotes;    /* cells may stand in double quotes */
 
     /* Sets format->columns. */
     tdm_status (*create)(const tdm_format_options *options, const char *file,
@@ -152,9 +153,11 @@ void tdm_file_layout_deinit(tdm_file_layout *layout);
 tdm_status tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse *parse);
 
 /* Splits the first line of file `name`, which holds the names of columns, at the separator; *cells
- * is freed with tdm_free(). TDM_E_DATA for text that is not UTF-8 without NUL, and for too many. */
-TDM_MUST_CHECK tdm_status tdm_split_header(const char *name, const char *line, size_t bytes,
-                                           char separator, tdm_span **cells, int32_t *count);
+ * is freed with tdm_free(). TDM_E_DATA for text that is not UTF-8 without NUL, for too many, and for
+ * quotes within a name. */
+TDM_MUST_CHECK tdm_status tdm_split_header(const tdm_record_format *format, const char *name,
+                                           const char *line, size_t bytes, tdm_span **cells,
+                                           int32_t *count);
 
 /* The layout whose `physical_count` columns are the canonical ones from `first` on. */
 TDM_MUST_CHECK tdm_status tdm_file_layout_identity(int32_t physical_count, int32_t first,

@@ -84,7 +84,7 @@ static void add_expected(const char *csv, tdm_text *text, int64_t *record)
         if (count != 6)
             reason = "3 columns, expected 6";
         else if (cells[3][0] == '"')
-            reason = "begins with a quote: quoted cells are not supported";
+            reason = "begins with a quote and ends in another line, which is not supported";
         else if (cells[0][0] == '2')
             reason = "the label is not 0 or 1";
         else if (strcmp(cells[4], "nan") == 0)

@@ -354,6 +354,18 @@ END_TEST
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
+START_TEST(test_quoted_cells)
+{
+    check_bytes("a.csv",
+                "label,text\n\"neg\",\"the, river\"\npos,\"of \"\"a\"\"\"\nneg,the\npos,\"a\nb\"\n",
+                "format: csv", "classes: [neg, pos]",
+                "<neg>[CLS] the [UNK] river [SEP]\n<pos>[CLS] of [UNK] a [UNK] [SEP]\n"
+                "<neg>[CLS] the [SEP]\n"
+                "! 5: text: begins with a quote and ends in another line, which is not supported\n"
+                "! 6: label: ends with a quote that it does not begin with\n");
+}
+END_TEST
+
 START_TEST(test_json_lines)
 {
     check_bytes("a.jsonl",
@@ -603,8 +615,8 @@ END_TEST
 TDM_CHECK_MAIN(test_classes, test_records_that_are_refused, test_reasons_are_short,
                test_long_texts_are_cut, test_pairs, test_multiple, test_many_classes,
                test_regression, test_conll, test_conll_columns, test_words_in_cells,
-               test_words_are_cut, test_json_lines, test_json_lists, test_predictions,
-               test_records_of_rows, test_padded_batches, test_wide_vocabularies,
+               test_words_are_cut, test_quoted_cells, test_json_lines, test_json_lists,
+               test_predictions, test_records_of_rows, test_padded_batches, test_wide_vocabularies,
                test_classes_are_found_in_order, test_classes_that_cannot_be_found,
                test_too_many_classes, test_the_search_can_be_stopped,
                test_the_cache_belongs_to_the_labels)
