@@ -11,6 +11,9 @@
 /* The scan writes up to this many entries behind the room that it is given. */
 #define SCAN_SLACK 80
 
+/* A group in scratch ends where it has grown beyond this. */
+#define GROUP_BYTES ((size_t)1 << 20)
+
 /* One line, by its separators: the last position is the line's end. */
 typedef struct line_cells {
     uint32_t begin, end; /* of the line, line end excluded */
@@ -73,6 +76,14 @@ static void add_record(tdm_parse *parse, const line_cells *line)
 }
 
 /* ---- quotes ---------------------------------------------------------------------------------- */
+
+/* Records of one call. Their cells lie in the text, or where the first has doubled quotes all in
+ * scratch. */
+typedef struct group {
+    bool in_scratch;
+    bool ends;
+    size_t used; /* of scratch, padding left out */
+} group;
 
 /* A line that is cut into cells one after the other. */
 typedef struct cutter {
@@ -182,14 +193,15 @@ static bool cut_quoted(const tdm_record_format *format, tdm_parse *parse, const 
     return has_count(parse, line, count);
 }
 
-/* Copies the record's cells to scratch, each doubled quote as one. */
+/* Copies the next record's cells to scratch, each doubled quote of those in quotes as one. */
 static tdm_status copy_to_scratch(const tdm_record_format *format, tdm_parse *parse,
-                                  const line_cells *line, tdm_span *cells)
+                                  const line_cells *line, group *in)
 {
-    size_t room = line->end - line->begin + 2 * TDM_TEXT_PADDING;
-    TDM_TRY(tdm_grow(&parse->scratch->bytes, &parse->scratch->capacity, room, 1));
-    memset(parse->scratch->bytes, 0, TDM_TEXT_PADDING);
-    char *begin = parse->scratch->bytes + TDM_TEXT_PADDING, *to = begin;
+    tdm_scratch_text *scratch = parse->scratch;
+    tdm_span *cells = parse->cells + parse->count * format->column_count;
+    size_t room = in->used + (line->end - line->begin) + 2 * TDM_TEXT_PADDING;
+    TDM_TRY(tdm_grow(&scratch->bytes, &scratch->capacity, room, 1));
+    char *begin = scratch->bytes + TDM_TEXT_PADDING, *to = begin + in->used;
     for (int32_t c = 0; c < format->column_count; c++) {
         const char *from = parse->text + cells[c].begin, *end = parse->text + cells[c].end;
         bool quoted = cells[c].begin > line->begin && from[-1] == '"';
@@ -200,27 +212,25 @@ static tdm_status copy_to_scratch(const tdm_record_format *format, tdm_parse *pa
         }
         cells[c].end = (uint32_t)(to - begin);
     }
-    memset(to, 0, TDM_TEXT_PADDING);
-    parse->cell_text = begin;
+    in->used = (size_t)(to - begin);
+    in->ends = in->used >= GROUP_BYTES;
     return TDM_OK;
 }
 
-/* A record with doubled quotes is a group of its own, whose cells lie in scratch: *alone. Behind
- * others it is left for the next call. */
-static tdm_status take_quoted_line(const tdm_record_format *format, tdm_parse *parse,
-                                   const line_cells *line, bool *alone)
+/* The text of the cells. */
+static const char *finish_scratch(tdm_scratch_text *scratch, size_t used)
 {
-    tdm_span *cells = parse->cells + parse->count * format->column_count;
-    bool doubled = false;
-    if (!cut_quoted(format, parse, line, cells, &doubled))
-        return TDM_OK;
-    *alone = doubled;
-    if (doubled && parse->count > 0)
-        return TDM_OK;
-    if (doubled)
-        TDM_TRY(copy_to_scratch(format, parse, line, cells));
-    add_record(parse, line);
-    return TDM_OK;
+    memset(scratch->bytes, 0, TDM_TEXT_PADDING);
+    memset(scratch->bytes + TDM_TEXT_PADDING + used, 0, TDM_TEXT_PADDING);
+    return scratch->bytes + TDM_TEXT_PADDING;
+}
+
+/* Makes the group one in scratch where it has no record yet; else it ends before the line. */
+static bool use_scratch(const tdm_parse *parse, group *in)
+{
+    in->in_scratch = in->in_scratch || parse->count == 0;
+    in->ends = !in->in_scratch;
+    return in->in_scratch;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -252,24 +262,40 @@ static void write_cells(const tdm_record_format *format, const tdm_parse *parse,
     }
 }
 
-/* Takes a line as a record, refuses it, or passes over it where it is blank, and goes on behind it.
- * *ends becomes true where the group ends with it, or before it. */
-static tdm_status take_line(const tdm_record_format *format, tdm_parse *parse,
-                            const line_cells *line, bool *ends)
+/* Writes the cells of the next record, as spans of the text. False where there is none: the line is
+ * refused, or not for this group. */
+static bool cut_line(const tdm_record_format *format, tdm_parse *parse, const line_cells *line,
+                     group *in)
 {
+    tdm_span *cells = parse->cells + parse->count * format->column_count;
     const char *reason = why_refused(parse, line);
-    int64_t before = parse->count;
+    bool doubled = false;
+    if (reason != NULL) {
+        refuse(parse, line, -1, reason);
+        return false;
+    }
+    if (format->type->quotes && has_quotes(parse, line))
+        return cut_quoted(format, parse, line, cells, &doubled) &&
+               (!doubled || use_scratch(parse, in));
+    if (!has_count(parse, line, line->count))
+        return false;
+    write_cells(format, parse, line, cells);
+    return true;
+}
+
+/* Takes a line as a record, refuses it, or passes over it where it is blank, and goes on behind
+ * it, unless the group ends before it. */
+static tdm_status take_line(const tdm_record_format *format, tdm_parse *parse,
+                            const line_cells *line, group *in)
+{
     if (is_blank(parse->text, line)) {
         parse->line++;
-    } else if (reason != NULL) {
-        refuse(parse, line, -1, reason);
-    } else if (format->type->quotes && has_quotes(parse, line)) {
-        TDM_TRY(take_quoted_line(format, parse, line, ends));
-        if (*ends && parse->count == before)
-            return TDM_OK;
-    } else if (has_count(parse, line, line->count)) {
-        write_cells(format, parse, line, parse->cells + parse->count * format->column_count);
+    } else if (cut_line(format, parse, line, in)) {
+        if (in->in_scratch)
+            TDM_TRY(copy_to_scratch(format, parse, line, in));
         add_record(parse, line);
+    } else if (in->ends) {
+        return TDM_OK;
     }
     parse->cursor = line->end < parse->size ? line->end + 1 : parse->size;
     return TDM_OK;
@@ -284,7 +310,7 @@ static uint32_t line_end(const tdm_parse *parse, uint32_t from)
 /* A line whose end the scan did not see: the last one of a file, or one with too many separators.
  */
 static tdm_status take_unended_line(const tdm_record_format *format, tdm_parse *parse,
-                                    const tdm_separator_scan *scan, bool *ends)
+                                    const tdm_separator_scan *scan, group *in)
 {
     line_cells line = {.begin = parse->cursor,
                        .end = line_end(parse, scan->end),
@@ -297,21 +323,21 @@ static tdm_status take_unended_line(const tdm_record_format *format, tdm_parse *
         for (uint32_t i = scan->end; i < line.end; i++)
             line.count += parse->text[i] == format->separator;
     }
-    return take_line(format, parse, &line, ends);
+    return take_line(format, parse, &line, in);
 }
 
 static tdm_status take_lines(const tdm_record_format *format, tdm_parse *parse,
-                             const tdm_separator_scan *scan, uint32_t lines, bool *ends)
+                             const tdm_separator_scan *scan, uint32_t lines, group *in)
 {
     uint32_t first = 0;
-    for (uint32_t i = 0; i < lines && !*ends; i++) {
+    for (uint32_t i = 0; i < lines && !in->ends; i++) {
         uint32_t last = scan->newlines[i];
         line_cells line = {.begin = parse->cursor,
                            .end = scan->positions[last],
                            .separators = scan->positions + first,
                            .count = (int64_t)last - first + 1,
                            .plain = scan->plain};
-        TDM_TRY(take_line(format, parse, &line, ends));
+        TDM_TRY(take_line(format, parse, &line, in));
         first = last + 1;
     }
     return TDM_OK;
@@ -323,17 +349,20 @@ tdm_status tdm_parse_separated_lines(const tdm_record_format *format, tdm_parse 
     uint32_t room = TDM_PARSE_SCRATCH - newline_room - 3 * SCAN_SLACK;
     tdm_separator_scan scan = {.positions = parse->separators,
                                .newlines = parse->separators + room + 2 * SCAN_SLACK};
+    group in = {.ends = false};
     parse->count = 0;
     parse->cell_text = parse->text;
-    for (bool ends = false; !ends && parse->count == 0 && parse->cursor < parse->size;) {
+    while (!in.ends && parse->count == 0 && parse->cursor < parse->size) {
         tdm_scan_separators(parse->text, parse->cursor, parse->size, format->separator, room,
                             newline_room, &scan);
         uint32_t lines = scan.newline_count < newline_room ? scan.newline_count : newline_room;
         if (lines == 0)
-            TDM_TRY(take_unended_line(format, parse, &scan, &ends));
+            TDM_TRY(take_unended_line(format, parse, &scan, &in));
         else
-            TDM_TRY(take_lines(format, parse, &scan, lines, &ends));
+            TDM_TRY(take_lines(format, parse, &scan, lines, &in));
     }
+    if (in.in_scratch)
+        parse->cell_text = finish_scratch(parse->scratch, in.used);
     return TDM_OK;
 }
 

@@ -73,16 +73,34 @@ START_TEST(test_an_empty_first_cell)
 }
 END_TEST
 
-/* Quotes make groups of one record, as many as there are. */
+/* Groups are made with and without doubled quotes, as the lines come. */
 START_TEST(test_many_quoted_lines)
 {
+    static const char *const cells[][2] = {{"\"", "\"\"\"\""}, {",", "\",\""}, {"x", "x"}};
     tdm_text text = {0}, expected = {0};
     ck_assert_ok(tdm_text_printf(&text, "a,b\n"));
     for (int i = 1; i <= 2000; i++) {
-        const char *cell = i % 7 == 0 ? "\"" : i % 5 == 0 ? "," : "x";
-        const char *written = i % 7 == 0 ? "\"\"\"\"" : i % 5 == 0 ? "\",\"" : "x";
-        ck_assert_ok(tdm_text_printf(&text, "\"%d\",%s\n", i, written));
-        ck_assert_ok(tdm_text_printf(&expected, "%d: %d|%s\n", i, i, cell));
+        const char *const *cell = cells[i > 1000 || i % 7 == 0 ? i % 3 : 1 + i % 2];
+        const char *quote = i % 4 == 0 ? "\"" : "";
+        ck_assert_ok(tdm_text_printf(&text, "%s%d%s,%s\n", quote, i, quote, cell[1]));
+        ck_assert_ok(tdm_text_printf(&expected, "%d: %d|%s\n", i, i, cell[0]));
+    }
+    tdm_check_parsed(&csv, text.bytes, expected.bytes);
+    tdm_text_free(&text);
+    tdm_text_free(&expected);
+}
+END_TEST
+
+/* More than a group holds. */
+START_TEST(test_long_cells_with_doubled_quotes)
+{
+    static char letters[700000];
+    tdm_text text = {0}, expected = {0};
+    memset(letters, 'x', sizeof letters - 1);
+    ck_assert_ok(tdm_text_printf(&text, "a,b\n"));
+    for (int i = 1; i <= 5; i++) {
+        ck_assert_ok(tdm_text_printf(&text, "%d,\"\"\"%s\"\n", i, letters));
+        ck_assert_ok(tdm_text_printf(&expected, "%d: %d|\"%s\n", i, i, letters));
     }
     tdm_check_parsed(&csv, text.bytes, expected.bytes);
     tdm_text_free(&text);
@@ -110,4 +128,4 @@ END_TEST
 
 TDM_CHECK_MAIN(test_quoted_cells, test_quotes_that_are_refused, test_quotes_in_headers,
                test_an_empty_first_cell, test_many_quoted_lines,
-               test_a_quoted_cell_of_many_separators)
+               test_long_cells_with_doubled_quotes, test_a_quoted_cell_of_many_separators)
